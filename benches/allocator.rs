@@ -1,5 +1,5 @@
-//! The allocator of the `monopour` program, for benches of its passes: ours and upstream's are both measured with it.
+//! The allocator of the `monopour` program, for benches of its passes: both sides are measured with it.
 
-/// MLIR's C++ allocates by it, too.
+/// MLIR's C++ uses it, too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,9 +1,9 @@
 //! CPU time, growth and peak memory of One-Shot Bufferize and `eliminate-empty-tensors`, ours beside upstream's.
 //!
-//! Each measurement is a process of its own, which parses the module before the clock starts and calls the pass alone:
-//! ours directly, upstream's through the pass manager without its verifier. Upstream's runs for the sizes that it finishes
-//! in seconds. What is printed is the CPU time, for machines are shared, and the peak of the resident memory over what
-//! the parsed module takes.
+//! Each measurement is a process of its own, which parses the module before the clock starts and calls the pass alone: ours
+//! directly, upstream's through the pass manager without its verifier. Upstream's runs for the sizes that it finishes in
+//! seconds. Reported are CPU time, because machines are shared, and the peak of the resident memory beyond the parsed
+//! module.
 //!
 //! ```text
 //! cargo bench -p monopour-bufferize --bench bufferize                 quick: a tenth of the sizes, one sample, no limits
@@ -28,12 +28,12 @@ use monopour_testkit::growing::shape;
 const MAX_GROWTH: f64 = 2.3;
 /// Largest allowed ratio of our time and upstream's on functions of about 100 operations.
 const MAX_SMALL_RATIO: f64 = 2.0;
-/// The shape that upstream is good at, where we may not be slower.
+/// The shape that upstream is good at, where ours may not be slower.
 const NOT_SLOWER: &str = "generics";
-/// Upstream's pass is run on twice the size as long as it takes less than this: its worst growth is 16-fold.
+/// Upstream's pass is run on twice the size while it takes less than this: its worst growth is 16-fold.
 const UPSTREAM_SECONDS: f64 = 0.5;
 
-/// What is measured: a shape, a size, and how long we may take.
+/// A measurement: a shape, a size, and the time limit.
 struct Case {
     shape: &'static str,
     n: usize,
@@ -74,7 +74,7 @@ const CASES: &[Case] = &[
     case("constants", 20_000, 2.0),
     Case { pass: Pass::EliminateEmptyTensors, ..case("concat", 5_000, 3.0) },
     case("generics", 20_000, 3.0),
-    // Not in the list of limits; here to see what else might not be linear.
+    // Further shapes, to detect other superlinear growth.
     case("loop_arguments", 5_000, 3.0),
     case("casts", 20_000, 3.0),
     case("selects", 20_000, 3.0),
@@ -105,7 +105,7 @@ fn main() -> ExitCode {
     measure::run(part, report)
 }
 
-/// The whole report as Markdown, printed line by line as it is made, and the limits that were missed.
+/// The whole report as Markdown, printed line by line, and the missed limits.
 fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), String> {
     let mut out = Output::default();
     let mut missed = Vec::new();
@@ -131,7 +131,7 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
     Ok((out.text, missed))
 }
 
-/// What is in the table, where and when it was measured.
+/// The contents of the table, the machine and the date.
 fn head(out: &mut Output) {
     out.line("# One-Shot Bufferize: time, growth and memory beside upstream's");
     out.line("");
@@ -147,7 +147,7 @@ fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> R
     let n = if full || !case.grows { case.n } else { case.n / 10 };
     let samples = match (full, case.n) {
         (false, _) => 1,
-        // What takes a tenth of a second varies most.
+        // Short measurements vary most.
         (true, 50_000..) => 7,
         (true, _) => 15,
     };
@@ -187,9 +187,9 @@ fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> R
     Ok(())
 }
 
-/// The largest size that upstream's pass finishes within seconds, and its time there.
+/// The largest size that upstream's pass finishes within seconds, and its time.
 fn upstream(case: &Case, n: usize) -> Result<(usize, f64), String> {
-    // Nests are exponential there; the rest starts where one round is measurable.
+    // Nests are exponential there; the rest starts where a run is measurable.
     let mut size = if case.grows { 32.min(n) } else { 4 };
     loop {
         let cpu_s = median(case, size, "upstream", 1)?.cpu_s;
@@ -201,7 +201,7 @@ fn upstream(case: &Case, n: usize) -> Result<(usize, f64), String> {
     }
 }
 
-/// Two sizes and sides by turns, and the ratio of the second's time to the first's, of which `limit` is the largest allowed.
+/// Two sizes and sides in turn, and the ratio of the second's time to the first's, at most `limit`.
 fn by_turns(
     case: &Case,
     first: (usize, &str),
@@ -250,7 +250,7 @@ fn repeat(name: &str, n: &str, side: &str, times: &str) -> ExitCode {
     }
 }
 
-/// The median times of ours and upstream's pass, by turns, on copies of one module.
+/// The median times of ours and upstream's pass, in turn, on copies of one module.
 fn small(name: &str, n: usize, samples: usize) -> Result<(f64, f64), String> {
     let cx = Context::new();
     let module = parse(cx, name, n)?;

@@ -1,10 +1,9 @@
 //! CPU time and peak memory of dialect conversions: our driver beside upstream's two modes, on the same modules.
 //!
-//! Each measurement is a process of its own, which builds the module in memory before the clock starts: nothing is parsed.
-//! Upstream's passes run through the pass manager without its verifier, on a context without threads, as ours does.
-//! The conversions are those of the tests, which show that both sides give the same IR.
-//! With `--features floor` there is a fourth side: the same conversions written out in C++, without a driver, patterns and casts,
-//! which is what MLIR itself costs. It gives the same text as ours.
+//! Each measurement is a process of its own, which builds the module in memory before the clock starts. Upstream's passes
+//! run through the pass manager without its verifier, on a context without threads, as ours does. The conversions are those
+//! of the tests, which show that both sides give the same IR. With `--features floor` there is a fourth side: the same
+//! conversions in C++, without a driver, patterns and casts, the cost of MLIR itself. It gives the same text as ours.
 //!
 //! ```text
 //! cargo bench -p monopour-ir --bench conversion                  quick: 10,000 ops, one sample, no limits
@@ -33,13 +32,13 @@ const FEWEST_OPS: usize = 10_000;
 /// Ops of one function.
 const FUNCTION_OPS: usize = 1_000;
 
-/// A module, and the conversion that it is for.
+/// A module with its conversion.
 struct Shape {
     name: &'static str,
-    /// Adds ops, about as many as are asked for; what they result in. Types of the arguments: `index` twice.
+    /// Adds about as many ops as requested; returns their result. Types of the arguments: `index` twice.
     body: for<'c> fn(&mut Emit<'c, '_>, usize) -> Value<'c>,
     is_structured: bool,
-    /// Largest allowed ratio of our CPU time and that of upstream's mode without rollback.
+    /// Largest allowed ratio of our CPU time to that of upstream's mode without rollback.
     max_ratio: f64,
 }
 
@@ -47,20 +46,20 @@ const SHAPES: &[Shape] = &[
     Shape { name: "index arithmetic to llvm", body: index_arithmetic, is_structured: false, max_ratio: 0.3 },
     Shape { name: "mixed arithmetic to llvm", body: mixed_arithmetic, is_structured: false, max_ratio: 0.3 },
     Shape { name: "branches to llvm", body: branches, is_structured: false, max_ratio: 0.3 },
-    // MLIR's own part of it, without a driver, is 0.25 to 0.31.
+    // MLIR's own part, without a driver, is 0.25 to 0.31.
     Shape { name: "loops and ifs to cf", body: loops_and_ifs, is_structured: true, max_ratio: 0.4 },
 ];
 
 /// Our conversion in place.
 const OURS: &str = "ours";
-/// What is measured, with the option of upstream's pass. What is compared stands together: it is measured in this order.
+/// The sides, with the option of upstream's pass. Compared sides are adjacent: they are measured in this order.
 const SIDES: &[(&str, Option<&str>)] = &[
     ("ours on a clone", None),
     (OURS, None),
     ("upstream, no rollback", Some("allow-pattern-rollback=false")),
     ("upstream, rollback", Some("allow-pattern-rollback=true")),
 ];
-/// The conversion written out in C++ without a driver, in builds with the feature `floor`.
+/// The conversion in C++ without a driver, in builds with the feature `floor`.
 const FLOOR: &str = "floor";
 /// Modules up to this many ops are compared as text after the conversion without a driver.
 const COMPARED_OPS: usize = 10_000;
@@ -74,7 +73,7 @@ fn main() -> ExitCode {
     measure::run(part, report)
 }
 
-/// The whole report as Markdown, and the limits that were missed.
+/// The whole report as Markdown, and the missed limits.
 fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), String> {
     let mut out = Output::default();
     let mut missed = Vec::new();
@@ -104,7 +103,7 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
 fn row(shape: &Shape, ops: usize, full: bool, out: &mut Output, missed: &mut Vec<String>) -> Result<(), String> {
     let samples = match (full, ops) {
         (false, _) => 1,
-        // Each takes seconds; what takes milliseconds varies most.
+        // Long runs take seconds; short ones vary most.
         (true, 1_000_000..) => 5,
         (true, 100_000..) => 21,
         (true, _) => 101,
@@ -156,7 +155,7 @@ fn child(shape: &str, ops: &str, side: &str) -> Result<Measured, String> {
             return Err("the conversion without a driver gives another text".to_owned());
         }
     }
-    // A conversion that leaves something to do would be no comparison.
+    // An incomplete conversion would be no comparison.
     let left = if shape.is_structured { "scf" } else { "arith" };
     let is_left = |op: &Op| op.dialect() == left || op.is("builtin.unrealized_conversion_cast");
     match module.op().nested(monopour_ir::WalkOrder::Pre).iter().find(|op| is_left(op)) {
@@ -302,7 +301,7 @@ fn branches<'c>(emit: &mut Emit<'c, '_>, ops: usize) -> Value<'c> {
     x
 }
 
-/// Loops that hold an `if` each.
+/// Loops with an `if` each.
 fn loops_and_ifs<'c>(emit: &mut Emit<'c, '_>, ops: usize) -> Value<'c> {
     let [mut x, y] = emit.args;
     let location = monopour_ir::Location::unknown(emit.cx);

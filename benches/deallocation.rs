@@ -34,16 +34,16 @@ const MAX_GROWTH: f64 = 2.4;
 const LEAST_SECONDS: f64 = 0.002;
 /// Processes of each size.
 const SAMPLES: usize = 9;
-/// Upstream's pass is run on a larger size as long as it takes less than this.
+/// Upstream's pass is run on a larger size while it takes less than this.
 const UPSTREAM_SECONDS: f64 = 0.5;
 
-/// What is measured: a program, a size, a pass, and how long ours may take.
+/// A measurement: a program, a size, a pass, and the time limit of ours.
 struct Case {
     shape: &'static str,
     text: fn(usize) -> String,
     n: usize,
     limit_s: f64,
-    /// By upstream's name, as a pipeline has it.
+    /// By upstream's name, as in a pipeline.
     pass: &'static str,
     ours: fn(Op) -> Result<(), String>,
     /// How upstream's size grows from one run to the next.
@@ -51,7 +51,7 @@ struct Case {
 }
 
 const CASES: &[Case] = &[
-    // What `compile` does, beside what upstream offers for it.
+    // The passes of `compile`, beside upstream's counterparts.
     case("allocations", allocations, 5_000, 0.3, PIPELINE, |op| {
         let options = Options { extensions: true, ..Options::default() };
         said(run_ownership(op, &options))?;
@@ -158,7 +158,7 @@ fn diamonds(n: usize) -> String {
     function(&format!("%c: i1, %out: {TYPE}"), &(0..n).map(one).collect::<String>())
 }
 
-/// N blocks one after the other, each with a buffer that the next one uses.
+/// N blocks in a row, each with a buffer that the next one uses.
 fn chain(n: usize) -> String {
     let one = |k: usize| {
         format!(
@@ -176,7 +176,7 @@ fn freed_at_the_end(n: usize) -> String {
     function(&format!("%out: {TYPE}"), &((0..n).map(used).collect::<String>() + &(0..n).map(free).collect::<String>()))
 }
 
-/// N buffers, each made in one of two branches and used where they meet.
+/// N buffers, each allocated in one of two branches and used where they meet.
 fn branches(n: usize) -> String {
     let branch = |k: usize| {
         format!(
@@ -223,7 +223,7 @@ fn main() -> ExitCode {
     measure::run(part, report)
 }
 
-/// The whole report as Markdown, printed line by line as it is made, and the limits that were missed.
+/// The whole report as Markdown, printed line by line, and the missed limits.
 fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), String> {
     let mut out = Output::default();
     let mut missed = Vec::new();
@@ -251,7 +251,7 @@ fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> R
     let n = if full { case.n } else { case.n / 10 };
     let samples = if full { SAMPLES } else { 1 };
     let (half, whole) = ((n / 2).to_string(), n.to_string());
-    // By turns: what else the machine does falls on both.
+    // In turn, so that other load falls on both.
     let sides = [&half, &whole].map(|n| vec!["--child", case.pass, case.shape, n, "ours"]);
     let turns = measure::ratio_by_turns(&sides, samples, LEAST_SECONDS, MAX_GROWTH)?;
     let (at_half, at_n, growth) = (turns.median(0), turns.median(1), turns.ratio(1, 0, LEAST_SECONDS));
@@ -275,7 +275,7 @@ fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> R
     Ok(())
 }
 
-/// The largest size that upstream's pass finishes within seconds, and its time there; none where it has no such pass.
+/// The largest size that upstream's pass finishes within seconds, and its time; `None` where it has no such pass.
 fn upstream(case: &Case, n: usize) -> Result<Option<(usize, f64)>, String> {
     if case.pass == "copy-removal" {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! What the benches share: the benchmark programs, loaded on a device and warm.
+//! The benchmark programs, loaded on a device and warm, for all benches. `measure` and `allocator` serve the benches of
+//! passes.
 
 use monopour::program::{CpuTarget, DType};
 use monopour::runtime::{Device, DeviceChoice, DeviceTensor, HostTensor, Options, Session};
@@ -11,7 +12,7 @@ pub fn programs() -> impl Iterator<Item = Benchmark> {
     NAMES.iter().filter_map(|name| benchmark(name, Size::Full))
 }
 
-/// A program that is loaded, with its inputs on the device.
+/// A loaded program, with its inputs on the device.
 pub struct Loaded {
     session: Session,
     inputs: Vec<DeviceTensor>,
@@ -21,7 +22,7 @@ impl Loaded {
     /// Compiles a program for a device and loads it there; the CPU with `threads` threads.
     ///
     /// # Errors
-    /// What the compiler or the runtime says.
+    /// The compiler's or the runtime's error.
     pub fn new(program: &Benchmark, choice: &DeviceChoice, threads: usize) -> Result<Self, String> {
         let device = Device::open(choice).map_err(|e| e.to_string())?;
         let target = match device.description() {
@@ -40,10 +41,10 @@ impl Loaded {
         Ok(Self { session, inputs })
     }
 
-    /// One run, to the end of its last kernel; the results are given back to the pool.
+    /// One run, to the end of its last kernel; the results return to the pool.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// The runtime's error.
     pub fn run(&mut self) -> Result<(), String> {
         self.session.execute(&self.inputs).map(drop).map_err(|e| e.to_string())
     }

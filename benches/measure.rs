@@ -1,4 +1,4 @@
-//! What benches that run each measurement in a process of its own have in common.
+//! Measurements in processes of their own, for benches of passes.
 
 use std::fmt::Write;
 use std::process::{Command, ExitCode};
@@ -10,11 +10,11 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct Measured {
     /// CPU time of the process, all threads, in seconds.
     pub cpu_s: f64,
-    /// Peak of the resident memory over what was resident before, in MiB.
+    /// Peak of the resident memory beyond that before, in MiB.
     pub peak_mib: f64,
 }
 
-/// Text that is printed line by line as it is made, and kept.
+/// Text that is printed line by line, and kept.
 #[derive(Debug, Default)]
 pub struct Output {
     /// Everything so far.
@@ -27,7 +27,7 @@ impl Output {
         println!("{line}");
         writeln!(self.text, "{line}").expect("a string takes all text");
     }
-    /// When, on which machine, and how busy it was.
+    /// Date, machine and its load.
     pub fn place_and_date(&mut self) {
         let date =
             Command::new("date").arg("+%F").output().map(|run| String::from_utf8_lossy(&run.stdout).trim().to_owned());
@@ -42,8 +42,8 @@ impl Output {
     }
 }
 
-/// The command line of a bench. What `part` knows (a child, a repetition) is all that is done; else the report is made: in full with
-/// `--full`, of one shape with `--only SHAPE`, into a file with `--write FILE`.
+/// The command line of a bench. If `part` handles it (a child, a repetition), that is all; else the report is made: in full
+/// with `--full`, of one shape with `--only SHAPE`, into a file with `--write FILE`.
 pub fn run(
     part: impl FnOnce(&[&str]) -> Option<ExitCode>,
     report: impl FnOnce(bool, Option<&str>) -> Result<(String, Vec<String>), String>,
@@ -58,7 +58,7 @@ pub fn run(
     finish(report(full, value("--only")), value("--write"), full)
 }
 
-/// The end of a bench: writes the report where `--write` says, prints the limits that were missed, and fails on them where they count.
+/// Ends a bench: writes the report to the file of `--write`, prints the missed limits, and fails on them where they count.
 pub fn finish(report: Result<(String, Vec<String>), String>, write_to: Option<&str>, limits_count: bool) -> ExitCode {
     let (text, missed) = match report {
         Ok(report) => report,
@@ -80,7 +80,7 @@ pub fn finish(report: Result<(String, Vec<String>), String>, write_to: Option<&s
 /// Runs this program again with these arguments, which must lead to [`print_measured`].
 ///
 /// # Errors
-/// The first line of what the process said when it failed.
+/// The first line of the process's error.
 pub fn in_child(args: &[&str]) -> Result<Measured, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let run = Command::new(program).args(args).output().map_err(|e| e.to_string())?;
@@ -95,7 +95,7 @@ pub fn in_child(args: &[&str]) -> Result<Measured, String> {
     }
 }
 
-/// Rounds where the first ones leave open whether a limit holds.
+/// Rounds where the first ones are inconclusive about a limit.
 #[allow(dead_code, reason = "each bench takes a part")]
 pub const MANY: usize = 41;
 
@@ -108,7 +108,7 @@ pub fn median(args: &[&str], samples: usize) -> Result<Measured, String> {
     Ok(by_turns(&[args.to_vec()], samples)?.median(0))
 }
 
-/// Several sides that were measured in turn, round after round.
+/// Several sides that are measured in turn, round after round.
 #[derive(Clone, Debug)]
 pub struct Turns {
     /// Each side, in the order of the rounds.
@@ -125,13 +125,14 @@ impl Turns {
         }
         Ok(())
     }
-    /// The medians of a side's CPU time and of its peaks, each by itself: an allocator gives back by a clock, so a peak varies.
+    /// The medians of a side's CPU time and of its peaks, separately: an allocator returns memory by a clock, so a peak
+    /// varies.
     pub fn median(&self, side: usize) -> Measured {
         let of = |field: fn(&Measured) -> f64| middle(self.sides[side].iter().map(field).collect());
         Measured { cpu_s: of(|m| m.cpu_s), peak_mib: of(|m| m.peak_mib) }
     }
-    /// The median over all rounds of one side's CPU time to another's. A shared machine is faster at some times than at others, which a
-    /// round has in common; of times that are no longer than `least_s` there is no ratio to tell.
+    /// The median over all rounds of the ratio of one side's CPU time to another's: the speed of a shared machine varies
+    /// between rounds, less within one. Times up to `least_s` are too short for a ratio.
     pub fn ratio(&self, side: usize, other: usize, least_s: f64) -> f64 {
         let rounds = self.sides[side].iter().zip(&self.sides[other]);
         middle(rounds.map(|(a, b)| a.cpu_s / b.cpu_s.max(least_s)).collect())
@@ -153,8 +154,8 @@ pub fn by_turns(sides: &[Vec<&str>], samples: usize) -> Result<Turns, String> {
     Ok(turns)
 }
 
-/// Measures two sides in turn, with [`MANY`] rounds where the ratio of the second to the first is within a twentieth of its limit or above it:
-/// a few rounds on a shared machine are off by as much. All rounds count.
+/// Measures two sides in turn, with [`MANY`] rounds where the ratio of the second to the first is above 0.95 of its limit: a
+/// few rounds on a shared machine are off by as much. All rounds count.
 ///
 /// # Errors
 /// As [`in_child`].
@@ -168,7 +169,7 @@ pub fn ratio_by_turns(sides: &[Vec<&str>; 2], samples: usize, least_s: f64, limi
     Ok(turns)
 }
 
-/// Measures what a child does, and tells the parent.
+/// Prints a child's measurement for its parent.
 pub fn print_measured(measured: Result<Measured, String>) -> ExitCode {
     match measured {
         Ok(Measured { cpu_s, peak_mib }) => {
@@ -182,12 +183,12 @@ pub fn print_measured(measured: Result<Measured, String>) -> ExitCode {
     }
 }
 
-/// What `run` costs, without what was before.
+/// The cost of `run` alone.
 ///
 /// # Errors
-/// What `run` says; no `/proc`.
+/// The error of `run`; no `/proc`.
 pub fn measured(run: impl FnOnce() -> Result<(), String>) -> Result<Measured, String> {
-    // A peak of the past would hide this one.
+    // Resets the peak, which an earlier one would hide.
     std::fs::write("/proc/self/clear_refs", "5").map_err(|e| e.to_string())?;
     let (before, start) = (memory_mib("VmRSS:")?, cpu_s());
     run()?;

@@ -1,42 +1,42 @@
-//! `explain`: every copy and every allocation that is left in a program, and memory over time.
+//! `explain`: every copy and allocation of a program, and memory over time.
 
 use monopour_program::{MemoryPlan, Program, Variant};
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// What is left in one variant.
+/// The copies and allocations of one variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
     /// The variant's target.
     pub target: String,
     /// Copies per run.
     pub copies: Vec<Copy>,
-    /// Sum of their bytes, as far as they are known; a copy that is made an unknown number of times counts once.
+    /// Sum of their bytes, as far as they are known; a copy with an unknown count is counted once.
     pub copied_bytes: u64,
     /// Allocations per run, results included.
     pub allocations: Vec<Allocation>,
     /// Bytes of the arena that holds the transients.
     pub planned_bytes: u64,
-    /// No plan can be smaller.
+    /// Lower bound of any plan.
     pub lower_bound_bytes: u64,
     /// Live transient bytes at each step of the host function at which they change.
     pub memory_over_time: Vec<Step>,
 }
 
-/// A copy and why it is there.
+/// A copy and its reason.
 #[derive(Clone, Debug, Serialize)]
 pub struct Copy {
     /// `file:line:column`.
     pub location: String,
     /// The conflicting read, write and definition.
     pub reason: String,
-    /// Bytes each time; `None`: dynamic.
+    /// Bytes per execution; `None`: dynamic.
     pub bytes: Option<u64>,
-    /// How often in a run; `None`: behind a condition or in a loop of unknown length.
+    /// Executions in a run; `None`: behind a condition or in a loop of dynamic length.
     pub times: Option<u64>,
 }
 
-/// A buffer and what it is for.
+/// A buffer and its use.
 #[derive(Clone, Debug, Serialize)]
 pub struct Allocation {
     /// `transient` (in the arena), `pooled` or `result`.
@@ -45,18 +45,18 @@ pub struct Allocation {
     pub name: String,
     /// Bytes; `None`: dynamic.
     pub bytes: Option<u64>,
-    /// Why it is not in the arena, and what would change that; empty for a result and in the arena.
+    /// Why it is not in the arena, and a remedy; empty for a result and in the arena.
     pub reason: String,
     /// Offset in the arena, for a transient.
     pub offset: Option<u64>,
 }
 
-/// Live bytes from one step of the host function on.
+/// Live bytes from a step of the host function on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Position among the host function's ops.
+    /// Index among the host function's ops.
     pub step: u32,
-    /// Transient bytes alive there.
+    /// Live transient bytes.
     pub live_bytes: u64,
 }
 
@@ -112,7 +112,7 @@ fn memory_over_time(plan: &MemoryPlan) -> Vec<Step> {
     steps.into_iter().map(|step| Step { step, live_bytes: live(step) }).collect()
 }
 
-/// The explanation as text for people.
+/// The explanation as text.
 pub fn render(explanations: &[Explanation]) -> String {
     let mut out = String::new();
     for e in explanations {

@@ -1,7 +1,13 @@
 //! monopour: a GPU-targeting end-to-end tensor compiler, and the runtime that goes with it.
 //!
-//! With the feature `compiler` (the default), [`compile`] takes MLIR to a [`Program`]; without it, programs that were
-//! compiled elsewhere run all the same, and nothing of LLVM is linked.
+//! With the feature `compiler` (the default), [`compile`] takes MLIR to a [`Program`]; without it, compiled programs run,
+//! and nothing of LLVM is linked.
+//!
+//! * `pipeline`: the table of phases. Under it: `phases` (the steps), `stages` (their types), `contracts`, `emit` (the last
+//!   phase), `signature` (inputs and results), `copies` (their reasons).
+//! * `options`, `report`: input and output of a compilation besides the program.
+//! * [`explain`]: copies, allocations and memory over time; [`npy`]: NumPy's files.
+//! * `bin/monopour/`: the command line, one file per command.
 
 pub mod explain;
 pub mod npy;

@@ -14,7 +14,7 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy pads the header so that the data begins at a multiple of this.
 const ALIGNMENT: usize = 64;
 
-/// A file that cannot be read as a tensor, or not be written.
+/// A file that cannot be read or written as a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     path: PathBuf,
@@ -27,7 +27,7 @@ impl Error {
         "R0017"
     }
 
-    /// What to do about it.
+    /// A remedy.
     pub fn help(&self) -> &'static str {
         "write the array with `numpy.save(path, numpy.ascontiguousarray(array))`"
     }
@@ -51,8 +51,8 @@ pub fn read(path: &Path) -> Result<HostTensor, Error> {
     parse(&bytes).map_err(fail)
 }
 
-/// Reads a tensor for a place of element type `dtype`: integers of the same width pass bit by bit whatever their sign, 64-bit
-/// ones stand for `index`, and single precision is rounded to bf16. Anything else comes as it is in the file.
+/// Reads a tensor for an input of type `dtype`: integers of the same width pass bit by bit whatever their sign, 64-bit ones
+/// stand for `index`, and f32 is rounded to bf16. Other types are returned as in the file.
 ///
 /// # Errors
 /// R0017.
@@ -71,7 +71,7 @@ pub fn read_as(path: &Path, dtype: DType) -> Result<HostTensor, Error> {
         .map_err(|error| Error { path: path.to_owned(), what: error.to_string() })
 }
 
-/// The nearest bf16, of two the even one; a NaN stays one.
+/// Rounds to bf16, to nearest even; a NaN stays one.
 pub fn bf16_bits(value: f32) -> u16 {
     let bits = value.to_bits();
     if value.is_nan() {
@@ -80,7 +80,7 @@ pub fn bf16_bits(value: f32) -> u16 {
     ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
 }
 
-/// Writes a tensor; nobody ever sees half a file.
+/// Writes a tensor, atomically.
 ///
 /// # Errors
 /// R0017.
@@ -89,7 +89,7 @@ pub fn write(path: &Path, tensor: &HostTensor) -> Result<(), Error> {
     written.map_err(|error| Error { path: path.to_owned(), what: error.to_string() })
 }
 
-/// The file's bytes; of a device or a pipe that does not begin as a tensor does, no more than its beginning.
+/// The file's bytes; only the first ones of a device or pipe that does not begin like a tensor.
 fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     if file.metadata()?.is_file() {
@@ -184,7 +184,7 @@ fn descr(dtype: DType) -> &'static str {
 
 fn format(tensor: &HostTensor) -> Vec<u8> {
     let extents: String = tensor.shape().iter().map(|extent| format!("{extent}, ")).collect();
-    // Python writes `(2, 3)` but `(2,)`: a comma behind the only extent.
+    // Python writes `(2, 3)` but `(2,)`: a comma behind a single extent.
     let extents = if tensor.shape().len() == 1 { extents.trim_end() } else { extents.trim_end_matches(", ") };
     let descr = descr(tensor.dtype());
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({extents}), }}");
@@ -192,7 +192,7 @@ fn format(tensor: &HostTensor) -> Vec<u8> {
     let padded = (prefix + header.len() + 1).next_multiple_of(ALIGNMENT);
     header.extend(std::iter::repeat_n(' ', padded - prefix - header.len() - 1));
     header.push('\n');
-    // No shape has so many dimensions that the header would outgrow 16 bits.
+    // No shape is so long that the header exceeds 16 bits.
     let len = (header.len() as u16).to_le_bytes();
     [MAGIC, &[1u8, 0][..], &len, header.as_bytes(), tensor.data()].concat()
 }
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// What `numpy.save` writes for `numpy.array([1, 2], dtype="f4")`.
+    /// The output of `numpy.save` for `numpy.array([1, 2], dtype="f4")`.
     #[test]
     fn numpys_own_header_is_read() {
         let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
@@ -239,7 +239,7 @@ mod tests {
         for at in 0..128 {
             let mut bytes = good.clone();
             bytes[at] = 0xff;
-            // Padding may change; nothing may panic.
+            // Padding may change; no panic.
             let _ = parse(&bytes);
         }
         let text = String::from_utf8(good[10..128].to_vec()).unwrap();
@@ -259,9 +259,9 @@ mod tests {
         assert_eq!(read(&path).unwrap().to_f64(), [0.0, 127.0, 255.0]);
         let signless = read_as(&path, DType::I8).unwrap();
         assert_eq!((signless.dtype(), signless.data()), (DType::I8, &[0, 127, 255][..]));
-        // Of another width: as it is, for the check of the input to refuse.
+        // Of another width: as it is, for the input check to refuse.
         assert_eq!(read_as(&path, DType::I16).unwrap(), bytes);
-        // Halfway to the next: to even, down and up; NaN and infinity stay what they are.
+        // Ties to even, down and up; NaN and infinity are unchanged.
         let values = [1.0, f32::from_bits(0x3f80_8000), f32::from_bits(0x3f81_8000), f32::NAN, f32::INFINITY, 3.4e38];
         write(&path, &HostTensor::from_f32(vec![6], &values).unwrap()).unwrap();
         let rounded = read_as(&path, DType::Bf16).unwrap();

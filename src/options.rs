@@ -1,4 +1,4 @@
-//! What a user can ask of a compilation.
+//! Options of a compilation.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -32,11 +32,11 @@ pub struct CompileOptions {
     pub verify: bool,
     /// Phases after which the IR is kept as text in the report.
     pub dump_after: Vec<String>,
-    /// Told of each phase as it begins; for those who watch.
+    /// A callback for each phase.
     pub watch: Option<Watch>,
 }
 
-/// Told of each phase as it begins: its name and the kind of target it runs for.
+/// A callback with the phase's name and the kind of target, as each phase begins.
 #[derive(Clone)]
 pub struct Watch(Arc<dyn Fn(&'static str, &'static str) + Send + Sync>);
 

@@ -1,8 +1,8 @@
-//! The order of the phases: a table as data, from which `--emit`, `--dump-after`, timings and help texts come.
+//! The table of phases, in order, for `--emit`, `--dump-after`, timings and help texts.
 //!
-//! A phase takes the stage before it, of a type of its own (`stages.rs`), and gives the next: rows out of order do not compile.
-//! Each but the last promises a [`Contract`] on the module, which the next one trusts; the last, `emit`, turns the scheduled
-//! module into kernels and native code.
+//! A phase takes the stage before it, of a type of its own (`stages.rs`), and returns the next: rows out of order do not
+//! compile. Each but the last promises a [`Contract`] on the module, which the next one trusts; the last, `emit`, turns the
+//! scheduled module into kernels and native code.
 
 use crate::options::{CompileOptions, TargetDescription, target_kind};
 use crate::report::{Dump, Report, Timing};
@@ -21,9 +21,9 @@ mod phases;
 mod signature;
 mod stages;
 
-/// One phase of the way from a model to a program.
+/// A phase between a model and a program.
 pub struct Phase {
-    /// The name that `--emit`, `--dump-after` and timings take.
+    /// The name for `--emit`, `--dump-after` and timings.
     pub name: &'static str,
     /// One line of help.
     pub help: &'static str,
@@ -31,13 +31,13 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Whether it leaves IR that can be printed: all phases but the last do.
+    /// Whether it leaves IR to print: all phases but the last do.
     pub fn leaves_ir(&self) -> bool {
         self.contract.is_some()
     }
 }
 
-/// Makes of each row an entry of [`PHASES`] and a step of [`run_phases`].
+/// Makes each row an entry of [`PHASES`] and a step of [`run_phases`].
 macro_rules! phases {
     ($($phase:ident: $help:literal, $contract:expr;)*) => {
         /// All phases, in order.
@@ -76,17 +76,17 @@ pub struct Compiled {
     pub report: Report,
 }
 
-/// The compilation of one variant: the same for all phases but for the report, which grows.
+/// The compilation of one variant: constant for all phases but for the report, which grows.
 struct Job<'c, 'a> {
     cx: Context<'c>,
     options: &'a CompileOptions,
     target: &'a TargetDescription,
-    /// Symbols that have a constant index from the variants before.
+    /// Symbols with a constant index from the variants before.
     known_constants: &'a [String],
     report: &'a mut Report,
 }
 
-/// Compiles MLIR text or bytecode; `file` is its name in diagnostics, and weights are looked for beside it.
+/// Compiles MLIR text or bytecode; `file` is its name in diagnostics, and weights are searched beside it.
 ///
 /// # Errors
 /// Diagnostics of the phase that failed.
@@ -131,12 +131,12 @@ fn read(path: &Path) -> Result<Vec<u8>, Diagnostics> {
     })
 }
 
-/// A variant, and what it adds to its program; nothing of it lies in a context.
+/// A variant and its additions to the program, outside of any context.
 struct VariantParts {
     entry: String,
     signature: Signature,
     constants: Vec<Constant>,
-    /// Symbols of the constants, by their index.
+    /// Symbols of the constants, by index.
     symbols: Vec<String>,
     variant: Variant,
 }
@@ -169,7 +169,7 @@ impl<'c> Job<'c, '_> {
         Ok(stage)
     }
 
-    /// Verifies a phase's contract and dumps the IR that it left, as the options say.
+    /// Verifies a phase's contract and dumps its IR, by the options.
     fn check(&mut self, phase: &Phase, module: &Module<'c>) -> Result<(), Diagnostics> {
         let Some(contract) = phase.contract else { return Ok(()) };
         if self.options.verify || cfg!(debug_assertions) {
@@ -181,12 +181,12 @@ impl<'c> Job<'c, '_> {
         Ok(())
     }
 
-    /// Whether the text of a phase or a product is asked for.
+    /// Whether the text of a phase or product is requested.
     fn wants(&self, what: &str) -> bool {
         self.options.dump_after.iter().any(|p| p == what)
     }
 
-    /// Keeps the text of a phase or a product, if it is asked for.
+    /// Keeps the text of a phase or product, if requested.
     fn dump(&mut self, what: &str, text: impl FnOnce() -> String) {
         if self.wants(what) {
             self.report.dumps.push(Dump { phase: what.to_owned(), target: target_kind(self.target), text: text() });

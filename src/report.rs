@@ -1,15 +1,15 @@
-//! What a compilation says about itself.
+//! The report of a compilation.
 
 use monopour_ir::Diagnostics;
 
-/// Text and numbers gathered while compiling, in the order in which they came to be.
+/// Text and numbers of a compilation, in the order of the phases.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Phase, target, milliseconds.
     pub timings: Vec<Timing>,
-    /// IR after phases that were asked for.
+    /// IR after the requested phases.
     pub dumps: Vec<Dump>,
-    /// Every copy that bufferization left, and other remarks.
+    /// Remarks, among them every copy that bufferization left.
     pub remarks: Diagnostics,
     /// Decisions of the in-place analysis, over all variants.
     pub in_place: usize,
@@ -22,11 +22,11 @@ pub struct Report {
 pub struct Timing {
     /// Name of the phase.
     pub phase: &'static str,
-    /// Target it ran for.
+    /// Its target.
     pub target: &'static str,
     /// Wall time.
     pub elapsed_ms: f64,
-    /// CPU time of the process meanwhile, all its threads together; `None` where the system does not say.
+    /// CPU time of the process meanwhile, of all threads; `None` if unknown.
     pub cpu_ms: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ pub struct Timing {
 pub struct Dump {
     /// Name of the phase, or `transforms`, `wgsl`, `spirv`, `llvm`, `object`.
     pub phase: String,
-    /// Target it ran for.
+    /// Its target.
     pub target: &'static str,
     /// MLIR text, WGSL, or LLVM IR; disassembled words for binary forms.
     pub text: String,

@@ -1,9 +1,10 @@
-//! The signature under which the runtime calls a kernel.
+//! Entry functions of kernels, with the signature that the runtime calls.
 //!
 //! Before: `llvm.func @k(%a: !llvm.ptr, %b: !llvm.ptr, %s: f32, %i: i64)`, in the order of the kernel's arguments.
 //! After: that function, internal, as `@k.body`, and `llvm.func @k(%args: !llvm.ptr, %ids: !llvm.ptr)`, which loads each base
 //! pointer, each scalar (from a slot of 8 bytes behind the pointers) and each tile id and calls it; LLVM inlines the one call.
-//! Requires: buffers, then scalars, then tile ids, as many as `monopour.grid_rank` says (without it: the trailing index arguments).
+//! Requires: buffers, then scalars, then tile ids, as many as `monopour.grid_rank` says (without it: the trailing index
+//! arguments).
 
 use crate::error;
 use monopour_contract::attributes;
@@ -16,14 +17,14 @@ use monopour_ir::{
 /// Dimensions of a task grid.
 const MAX_IDS: usize = 3;
 
-/// The buffers, scalars and tile ids that a kernel takes.
+/// The buffers, scalars and tile ids of a kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KernelSignature<'c> {
-    /// Leading memref arguments.
+    /// Number of leading memref arguments.
     pub args: usize,
     /// Types of the scalars behind them.
     pub scalars: Vec<Type<'c>>,
-    /// Trailing `index` arguments.
+    /// Number of trailing `index` arguments.
     pub ids: usize,
 }
 
@@ -60,7 +61,7 @@ pub fn kernel_signature<'c>(func: Op<'c>) -> Result<KernelSignature<'c>, Diagnos
         return Err(error::kernel_signature(func, &format!("has an argument of type {other} after its buffers")));
     }
     for ty in &inputs[..args] {
-        // A buffer of unknown extent comes as its base, of rank 0.
+        // A buffer of dynamic extent is passed as its base, of rank 0.
         let contiguous = ty.as_memref().is_some_and(|m| m.is_identity()) && ty.static_size_bytes().is_some();
         if !contiguous {
             return Err(error::kernel_signature(
@@ -78,7 +79,7 @@ fn scalar_bits(ty: Type) -> Option<u32> {
     bits.filter(|bits| *bits <= 64)
 }
 
-/// Gives each of `kernels` (names and signatures before lowering) its entry, in a module in the llvm dialect.
+/// Adds an entry for each of `kernels` (names and signatures before lowering) to a module in the llvm dialect.
 ///
 /// # Errors
 /// None on verified IR; MLIR's diagnostics otherwise.
@@ -171,7 +172,7 @@ fn scalar<'c>(b: &mut Builder<'c>, slot: Value<'c>, ty: Type<'c>, loc: Location<
         let spec = OpSpec::new(ops::llvm::TRUNC, loc).operands(&[value]).results(&[narrow]);
         value = b.create(spec.attr("overflowFlags", no_overflow(cx)))?.result(0);
     }
-    // A bf16 is an integer to the kernel's code.
+    // Kernels hold a bf16 as an integer.
     if ty.float_width().is_some() && !crate::brain::is(ty) {
         value = b.create(OpSpec::new(ops::llvm::BITCAST, loc).operands(&[value]).results(&[ty]))?.result(0);
     }

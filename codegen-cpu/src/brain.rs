@@ -1,4 +1,4 @@
-//! bf16 without LLVM's: arithmetic in f32, each result rounded to nearest even, and integers of 16 bits where numbers only move.
+//! bf16 without LLVM's: arithmetic in f32, each result rounded to nearest even, and moves as 16-bit integers.
 //!
 //! Before / after:
 //!
@@ -7,26 +7,26 @@
 //! memref.store .. : memref<64xbf16>            .. : memref<64xi16>
 //! ```
 //!
-//! LLVM computes bf16 by calls to a library on most CPUs, and where it has the choice moves a bf16 by a conversion to f32 and back.
+//! LLVM lowers bf16 arithmetic to library calls on most CPUs, and may move a bf16 by converting it to f32 and back.
 
 use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, Module, Rewriter, Type, Value, WalkOrder, run_passes};
 
-/// What computes is done in f32.
+/// Emulates bf16 arithmetic in f32.
 const EMULATE: &str = "builtin.module(func.func(arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}))";
-/// What is left of conversions is done on the bits.
+/// Expands the conversions that are left to integer arithmetic.
 const EXPAND: &str = "builtin.module(func.func(arith-expand{include-bf16=true}))";
 
-/// Whether this, or its element, is `bf16`: the one float type of 16 bits beside f16.
+/// Whether a type, or its element type, is `bf16`: the one float type of 16 bits beside f16.
 pub(crate) fn is(ty: Type) -> bool {
     let element = ty.element();
     element.float_width() == Some(16) && element != Type::f16(ty.context())
 }
 
-/// Leaves no bf16 in `module`. Requires: no linalg op, and no math function of bf16.
+/// Removes bf16 from `module`. Requires: no linalg op, and no math function of bf16.
 ///
 /// # Errors
-/// MLIR's: an op that cannot do without the type.
+/// MLIR's: an op that needs the type.
 pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
     if !occurs(module) {
         return Ok(());
@@ -46,7 +46,8 @@ fn occurs(module: &Module) -> bool {
     found
 }
 
-/// Upstream lets a rounding and the widening behind it cancel out; then a sum of three would be rounded once.
+/// Keeps each rounding: upstream folds a truncation and the extension behind it, so that a sum of three would be rounded
+/// once.
 fn round_each(module: &Module) {
     let cx = module.context();
     let none = Attr::parse(cx, "#arith.fastmath<none>").expect("the attribute of arith parses");
@@ -60,7 +61,7 @@ fn round_each(module: &Module) {
     }
 }
 
-/// The same type over `i16`.
+/// The same type with element type `i16`.
 fn plain<'c>(ty: Type<'c>) -> Option<Type<'c>> {
     let text = ty.to_string();
     text.contains("bf16").then(|| Type::parse(ty.context(), &text.replace("bf16", "i16")))?
@@ -89,7 +90,7 @@ fn retype(module: &Module) -> Result<(), Diagnostics> {
     module.op().verify_with_diagnostics()
 }
 
-/// A type, or a constant, that names bf16.
+/// A type or constant attribute with bf16, retyped.
 fn retyped<'c>(attr: &Attr<'c>) -> Option<Attr<'c>> {
     if let Some(ty) = attr.as_type() {
         return plain(ty).map(Attr::ty);

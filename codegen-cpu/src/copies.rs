@@ -1,4 +1,4 @@
-//! Copies in kernels: which remain, and strided ones as loops.
+//! Copies in kernels: counts them, and lowers strided ones to loops.
 //!
 //! Before: `memref.copy %a, %b : memref<8x10xf32, strided<[512, 1], offset: ?>> to memref<8x10xf32>`.
 //! After: a nest of `scf.for` that loads and stores each element. Upstream would call a library function (`memrefCopy`).
@@ -30,7 +30,7 @@ pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Copies from one argument of a kernel to another, and their bytes per dispatch: what `monopour.copied_bytes` says of a copy, else
+/// Number of copies from one argument of a kernel to another, and their bytes per dispatch: `monopour.copied_bytes`, else
 /// those of the whole destination.
 pub(crate) fn count<'c>(kernel: Op<'c>) -> (u32, u64) {
     let base_of = |mut value: Value<'c>| loop {

@@ -2,15 +2,17 @@
 //!
 //! Input: a module with the scheduled host function and, for a CPU target, the outlined kernels on memrefs.
 //! Output: ELF relocatables that the runtime loads from memory, whose only undefined symbols are the runtime's.
-//! [`object::emit`] is the way in. The stages under it, in order:
+//! [`object::emit`] is the entry. The stages, in order:
 //! - `parts` splits the module, so that kernels are compiled on all cores;
 //! - [`local_memory`] puts a kernel's own buffers on the stack;
 //! - `copies` turns strided copies into loops;
 //! - [`vectorize`] makes vectors of leftover linalg ops;
 //! - [`loop_order`] orders the loops of those that it leaves;
-//! - [`math`] replaces what would need a math library;
+//! - [`math`] replaces math library functions, [`brain`] bf16;
 //! - [`to_llvm`] holds the order, and runs upstream's lowerings to the llvm dialect;
 //! - [`abi`] gives each kernel the signature that the runtime calls.
+//!
+//! [`error`] has the diagnostics.
 
 pub mod abi;
 pub mod brain;

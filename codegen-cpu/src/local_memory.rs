@@ -1,4 +1,4 @@
-//! Buffers that a kernel allocates for itself go to its stack.
+//! Moves the buffers that a kernel allocates to its stack.
 //!
 //! Before: `%t = memref.alloc() : memref<8x32xf32>` in a loop, with a `memref.dealloc`.
 //! After: one `memref.alloca` in the kernel's entry block, no dealloc. A kernel calls no allocator.
@@ -9,9 +9,9 @@ use monopour_ir::conversion::{Adaptor, ConversionRewriter, ConversionTarget, Dec
 use monopour_ir::ops;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Type};
 
-/// Most bytes of all own buffers of one kernel: an eighth of the 2 MiB that worker threads get.
+/// Most bytes of the local buffers of a kernel: an eighth of the 2 MiB stack of a worker thread.
 pub const MAX_STACK_BYTES: u64 = 256 << 10;
-/// Cache line, and the widest vector.
+/// Cache line, and the widest vector, in bytes.
 const ALIGNMENT: i64 = 64;
 
 /// Moves the allocations of all kernels.
@@ -53,7 +53,7 @@ fn to_stack<'c>(kernel: Op<'c>, entry: Block<'c>) -> Result<(), Diagnostics> {
         op.block() == Some(entry) && op.attr("alignment").and_then(|a| a.as_int()).is_some_and(|a| a >= ALIGNMENT)
     };
     let slot = move |op: Op<'c>, _: &Adaptor<'c, '_>, rw: &mut ConversionRewriter<'c>| {
-        // A buffer whose lifetime ends in a loop may have one home for all iterations: the next one writes before it reads.
+        // One alloca serves all iterations of a loop: each writes before it reads.
         rw.set_point(InsertionPoint::Start(entry));
         let cx = op.context();
         let spec = OpSpec::new(ops::memref::ALLOCA, op.location())

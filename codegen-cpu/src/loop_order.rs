@@ -1,15 +1,16 @@
-//! The order of the loops of leftover linalg ops, before they become loops.
+//! Orders the loops of leftover linalg ops, before they become loops.
 //!
 //! Before: `linalg.matmul` over (i, j, k), whose innermost loop is a sum that stays scalar and steps down a column.
 //! After: the same as `linalg.generic` over (i, k, j): the innermost loop runs along rows, and LLVM makes vectors of it.
-//! The innermost dimension becomes the one that the fewest operands are strided in; of equal ones a parallel one, then the last.
+//! The innermost loop becomes the one along which the fewest operands are strided; of equal ones a parallel one, then the
+//! last.
 //! Ensures: each element's terms are added in the same order as before, because the other dimensions keep theirs.
 //! Limits: ops with `linalg.index`, or with maps that are not of plain dimensions, keep their order.
 
 use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, Module, Op, Rewriter, run_passes};
 
-/// Reorders the loops of every linalg op that sums.
+/// Reorders the loops of every linalg op with reductions.
 ///
 /// # Errors
 /// None on verified IR.
@@ -29,7 +30,7 @@ pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// The iteration space of an op that sums.
+/// The iteration space of an op with reductions.
 struct Loops<'c> {
     types: Vec<Attr<'c>>,
     maps: Vec<Attr<'c>>,
@@ -51,7 +52,7 @@ impl<'c> Loops<'c> {
         self.types[dim].to_string().contains("reduction")
     }
 
-    /// Operands that step by more than one element along `dim`.
+    /// Number of operands with a stride of more than one element along `dim`.
     fn strided(&self, dim: usize) -> usize {
         let steps = |p: &Vec<usize>| p.iter().rposition(|d| *d == dim).is_some_and(|at| at + 1 < p.len());
         self.positions.iter().filter(|p| steps(p)).count()
@@ -65,7 +66,7 @@ impl<'c> Loops<'c> {
         rest.chain(innermost).collect()
     }
 
-    /// The maps with their dimensions in the order `order`: only the list of names before the arrow changes.
+    /// The maps with their dimensions in `order`: only the dimension list changes.
     fn permuted_maps(&self, order: &[usize]) -> Attr<'c> {
         let names: Vec<String> = order.iter().map(|d| format!("d{d}")).collect();
         let cx = self.maps[0].value_type().context();

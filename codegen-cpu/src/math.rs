@@ -15,10 +15,9 @@ use monopour_math::{
 };
 use monopour_program::CpuTarget;
 
-/// Low precision through f32, and ops that upstream writes with others.
+/// Narrow floats through f32, and ops that upstream expands.
 const PREPARE: &str = "builtin.module(math-extend-to-supported-types,func.func(math-expand-ops{ops=cosh,fpowi,rsqrt}))";
-/// Ours instead of upstream's, where upstream's are wrong at special values or too inexact; and those of f64, of which upstream
-/// has none.
+/// Expansions of ours: for f32 where upstream's are wrong at special values or too inexact, and for f64, where it has none.
 const FUNCTIONS: [&[Function]; 5] = [SINGLE, CIRCULAR, DOUBLE, ROUND, REMAINDER];
 /// Ops with an instruction (or a short fixed sequence) on every CPU.
 const NATIVE: [&str; 10] = [
@@ -54,7 +53,7 @@ pub(crate) fn run(module: &Module, target: &CpuTarget) -> Result<(), Diagnostics
     check(module, target)
 }
 
-/// What this CPU has no instruction for.
+/// Expansions of ops that this CPU has no instruction for.
 fn missing_instructions(cpu: &CpuTarget) -> Vec<&'static [Function]> {
     let mut tables = vec![INFINITE];
     if !has_rounding(cpu) {

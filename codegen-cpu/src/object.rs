@@ -1,4 +1,4 @@
-//! One module to ELF relocatables: one, or, where there are many kernels, several that are made on all cores.
+//! Compiles a module to ELF relocatables: one, or several on all cores where there are many kernels.
 //!
 //! Requires: the scheduled host function `func.func @entry(%cx: i64)`; on a CPU target also the kernels, functions with the
 //! attribute `monopour.kernel` over memrefs and tile ids.
@@ -14,7 +14,7 @@ use monopour_ir::{Diagnostic, Diagnostics, LlvmOutput, LlvmTarget, Module, Op, e
 use monopour_program::{CpuKernel, CpuTarget, NativeCode};
 use object::{Object, ObjectSymbol};
 
-/// A textual form of the code, for people.
+/// A textual form of the code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Listing {
     /// The module in MLIR's llvm dialect.
@@ -79,7 +79,7 @@ pub fn listing(module: &Module, target: &CpuTarget, listing: Listing) -> Result<
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The module's kernels, in the order in which host code numbers them.
+/// The module's kernels, in the order of their indices in host code.
 ///
 /// # Errors
 /// C0002 for a signature that the runtime cannot call.
@@ -124,7 +124,7 @@ fn llvm_target(target: &CpuTarget) -> Result<LlvmTarget, Diagnostics> {
         return Err(error::architecture(&target.arch).into());
     }
     Ok(LlvmTarget {
-        // ELF and the System V calling convention on every operating system: the runtime loads it itself.
+        // ELF and the System V calling convention on every operating system: the runtime's loader expects them.
         triple: format!("{}-unknown-none-elf", target.arch),
         cpu: target.cpu.clone(),
         features: target.llvm_features(),

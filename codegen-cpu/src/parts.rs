@@ -1,4 +1,4 @@
-//! A module in parts that are compiled apart from each other, on all cores: the host function, and the kernels in groups.
+//! Splits a module into parts for compilation on all cores: the host function, and groups of kernels.
 //!
 //! Before / after:
 //!
@@ -16,14 +16,14 @@ use monopour_ir::parallel::{module_of, part_of};
 use monopour_ir::{Module, Op, WalkOrder};
 use std::collections::{BTreeSet, HashMap};
 
-/// Ops of a group's kernels. A part costs about 3 ms besides its kernels, which take some 30 µs per op.
+/// Ops per group of kernels. A part costs about 3 ms besides its kernels, which take some 30 µs per op.
 const GROUP_OPS: usize = 500;
 
 /// A module as one part, or as several.
 pub(crate) enum Parts<'c> {
-    /// Not worth a second part.
+    /// Too small to split.
     Whole,
-    /// What is left without the kernels, and the groups of kernels as bytecode.
+    /// The module without the kernels, and the groups of kernels as bytecode.
     Split(Module<'c>, Vec<Vec<u8>>),
 }
 
@@ -54,7 +54,7 @@ fn groups<'c>(module: &Module<'c>) -> Vec<Vec<Op<'c>>> {
     groups
 }
 
-/// Ops and the symbols that they name, directly or not.
+/// Ops and the symbols that they reference, transitively.
 fn with_references<'c>(ops: &[Op<'c>], symbols: &HashMap<String, Op<'c>>) -> Vec<Op<'c>> {
     let mut all = ops.to_vec();
     let mut seen: BTreeSet<String> = ops.iter().filter_map(|op| op.symbol_name()).collect();

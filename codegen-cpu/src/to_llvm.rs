@@ -1,9 +1,9 @@
-//! The module to the llvm dialect.
+//! Lowers the module to the llvm dialect.
 //!
 //! Before: kernels over memrefs with `linalg`, `vector`, `scf`, `affine`, `arith`, `math`; a host function of runtime calls.
 //! After: only `llvm` ops; memref arguments are bare pointers; each kernel has its entry ([`crate::abi`]).
-//! Requires: kernel arguments contiguous and static (C0002).
-//! Limits: an op that no lowering takes (C0001), a call to outside (C0008).
+//! Requires: kernel arguments contiguous and static, or bases of rank 0 (C0002).
+//! Limits: an op without a lowering (C0001), a call out of the object (C0008).
 
 use crate::abi::{self, KernelSignature};
 use crate::{brain, copies, error, local_memory, loop_order, math, vectorize};
@@ -15,9 +15,9 @@ use monopour_ir::{
 use monopour_program::CpuTarget;
 use std::collections::BTreeSet;
 
-/// Lowers vectors of several dimensions to rows; a transform script, so that it prints and can be tried by hand.
+/// Unrolls vectors of several dimensions to rows; a transform script, so that it prints and can be tried by hand.
 const LOWER_VECTORS: &str = include_str!("lower_vectors.mlir");
-/// Leftover linalg ops become loops before vectors are lowered, so that both meet the same clean-up.
+/// Leftover linalg ops become loops before vectors are lowered, so that both get the same clean-up.
 const LINALG: &str = "builtin.module(func.func(convert-linalg-to-loops))";
 /// Everything structured to a control-flow graph over one-dimensional vectors.
 const STRUCTURE: &str = "builtin.module(func.func(lower-vector-mask,convert-vector-to-scf{full-unroll=true}),\
@@ -28,7 +28,7 @@ const TO_LLVM: &str = "builtin.module(convert-vector-to-llvm,finalize-memref-to-
     convert-arith-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},\
     reconcile-unrealized-casts,canonicalize,cse)";
 
-/// Dialects that the pipelines below lower.
+/// Dialects that the pipelines lower.
 const DIALECTS: [&str; 13] =
     ["affine", "arith", "builtin", "cf", "func", "index", "linalg", "llvm", "math", "memref", "scf", "ub", "vector"];
 
@@ -84,7 +84,7 @@ fn check_calls(module: &Module) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Constants that no code reads: the weights, which host code names by index and the artifact holds apart.
+/// Drops constants that no code reads: the weights, which host code names by index and the artifact holds.
 fn drop_unread_globals(module: &Module) {
     let reads = module.op().find_all(ops::memref::GET_GLOBAL);
     let read: BTreeSet<String> =
@@ -97,7 +97,7 @@ fn drop_unread_globals(module: &Module) {
     }
 }
 
-/// Argument attributes of ours mean nothing to LLVM and stop the translation.
+/// Our argument attributes stop the translation to LLVM.
 fn strip_argument_attrs(module: &Module) {
     let mut rewriter = Rewriter::new(module.context());
     for func in module.functions() {
@@ -106,7 +106,7 @@ fn strip_argument_attrs(module: &Module) {
     }
 }
 
-/// Reports every op that `can_lower` does not accept.
+/// Reports every op for which `can_lower` is false.
 fn check_all<'c>(module: &Module<'c>, can_lower: impl Fn(Op<'c>) -> bool) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     module.op().walk(WalkOrder::Pre, |op| {

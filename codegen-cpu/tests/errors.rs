@@ -1,4 +1,4 @@
-//! Every code is reached, with its location and a hint.
+//! Each diagnostic code, with its location and a hint.
 
 use crate::harness::{compile, compile_module};
 use monopour_ir::{Context, Diagnostic, LlvmOutput, LlvmTarget, Module, emit_llvm};

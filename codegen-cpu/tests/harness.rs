@@ -1,4 +1,4 @@
-//! Objects made callable.
+//! Compiles, links and loads objects.
 
 #![allow(unsafe_code, reason = "calls compiled code through dlopen")]
 

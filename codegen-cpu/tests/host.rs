@@ -25,7 +25,7 @@ func.func @main(%cx: i64) {
 }
 "#;
 
-/// A runtime that prints what it is asked.
+/// A runtime that prints its calls.
 const RUNTIME: &str = r#"
 #include <stdint.h>
 #include <stdio.h>

@@ -112,7 +112,7 @@ fn masked_matmul_leaves_the_rest_alone() {
     }
 }
 
-/// What no strategy knows: linalg on slices, a local buffer, a strided copy out of it.
+/// No strategy's form: linalg on slices, a local buffer, a strided copy out of it.
 const FALLBACK: &str = r#"
 func.func private @k(%A: memref<20x30xf32>, %B: memref<30x20xf32>, %i: index) attributes {monopour.kernel = {class = "generic"}} {
   %c5 = arith.constant 5 : index
@@ -233,7 +233,7 @@ fn leftover_sums_in_any_order_of_loops() {
     }
 }
 
-/// A row of bias added to a register tile of one row: leading dimensions of 1 must not keep the lowering busy for ever.
+/// A row of bias added to a register tile of one row: the lowering must terminate with leading dimensions of 1.
 const ROWS: &str = r#"
 func.func private @k(%bias: memref<40xf32>, %C: memref<6x40xf32>) attributes {monopour.kernel = {class = "elementwise"}} {
   %c0 = arith.constant 0 : index
@@ -273,7 +273,7 @@ fn broadcast_over_vectors_of_one_row() {
     }
 }
 
-/// 8 x 31 accumulators carried around a loop: 31 lanes fit no register, and must neither be torn apart nor written past.
+/// 8 x 31 accumulators carried around a loop: 31 lanes fit no register, and must neither be scalarized nor written past.
 const ODD: &str = r#"
 func.func private @k(%A: memref<8x50xf32>, %B: memref<50x31xf32>, %C: memref<8x31xf32>) attributes {monopour.kernel = {class = "contraction"}} {
   %c0 = arith.constant 0 : index
@@ -314,7 +314,7 @@ fn odd_numbers_of_lanes_stay_whole() {
     }
 }
 
-/// More kernels than one object holds, each with a factor of its own from a constant that two of them share.
+/// More kernels than one object holds, each with its own factor, from a constant that two of them share.
 #[test]
 fn many_kernels_are_compiled_in_parts() {
     if !can_run() {

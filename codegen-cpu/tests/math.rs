@@ -94,7 +94,7 @@ fn apply(library: &Library, op: &str, operands: &[&[f32]]) -> Vec<f32> {
     result
 }
 
-/// Half the points evenly spread, half by exponent, so that small arguments are met too.
+/// Half the points evenly spread, half by exponent, so that small arguments occur.
 fn sweep((low, high): (f32, f32)) -> Vec<f32> {
     let (wide_low, wide_high) = (f64::from(low), f64::from(high));
     let point = |i: usize| {

@@ -1,4 +1,4 @@
-//! Linalg ops of kernels as loops over vectors, against the same sums in plain Rust, over extents that leave every kind of rest.
+//! Linalg ops of kernels as loops over vectors, against plain Rust, over extents with every kind of remainder.
 
 use crate::harness::{Library, assert_close, can_run, compile, random};
 use monopour_codegen_cpu::object::{Listing, listing};
@@ -152,7 +152,7 @@ fn sums_and_maxima_of_rows() {
         cases.push(Case::new(&[('i', 3), ('J', n)], "i,j i", MAX, |x, o| o.max(x[0])));
         cases.push(Case::new(&[('i', 2), ('J', n)], "i,j i", ADD, |x, o| o + x[0]).dynamic());
     }
-    // Over two dimensions, all of them, and with what is the same for a whole row.
+    // Over two dimensions, all of them, and with a term that is uniform along a row.
     cases.push(Case::new(&[('i', 5), ('H', 3), ('W', 37)], "i,h,w i", ADD, |x, o| o + x[0]));
     cases.push(Case::new(&[('I', 5), ('J', 131)], "i,j ", MAX, |x, o| o.max(x[0])));
     cases.push(Case::new(
@@ -200,7 +200,7 @@ fn products_in_every_layout() {
     check(&cases, 1e-5);
 }
 
-/// A fill, a product and what is done to its result, in one kernel; the bias is added along the second loop of the result.
+/// A fill, a product and an epilogue, in one kernel; the bias is added along the second loop of the result.
 fn dense_layer(name: &str, [m, n, k]: [usize; 3], transposed: bool) -> String {
     let (b, b_map) = if transposed { (format!("{n}x{k}"), "(j, k)") } else { (format!("{k}x{n}"), "(k, j)") };
     format!(
@@ -267,7 +267,7 @@ fn layers_with_all_that_surrounds_the_product() {
     }
 }
 
-/// What is read beside the result is the result itself, shifted: the ops must stay apart.
+/// An epilogue that reads the result shifted: the ops must stay apart.
 const OVERLAP: &str = r#"
 func.func private @k(%A: memref<32x64xf32>, %C: memref<64xf32>, %T: memref<64xf32>) attributes {monopour.kernel = {class = "generic"}} {
   %z = arith.constant 0.0 : f32

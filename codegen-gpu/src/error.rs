@@ -2,7 +2,7 @@
 
 use monopour_ir::{Diagnostic, Diagnostics, Op, Type};
 
-/// G0001: an op that the kernel op set does not have.
+/// G0001: an op outside of the kernel op set.
 pub(crate) fn unsupported_op(op: Op) -> Diagnostics {
     Diagnostic::error("G0001", op.location(), format!("'{}' is not an op that a GPU kernel can contain", op.name()))
         .with_help("rewrite it with arith and math ops, or keep it outside the fused kernel")
@@ -41,7 +41,7 @@ pub(crate) fn workgroup_memory(op: Op, needed_bytes: u64, offered_bytes: u64) ->
     Diagnostic::error("G0005", op.location(), message).with_help("choose a smaller tile").into()
 }
 
-/// G0005: the size of an intermediate is known on the device only.
+/// G0005: the size of an intermediate is computed on the device.
 pub(crate) fn unknown_extent(op: Op) -> Diagnostics {
     let message = "the extent of this intermediate cannot be computed before the kernel runs";
     Diagnostic::error("G0005", op.location(), message)
@@ -72,7 +72,7 @@ pub(crate) fn over_limit(op: Op, what: &str, needed: u64, offered: u64) -> Diagn
         .into()
 }
 
-/// G0009: a remark: a kernel runs by another strategy than the one for its class.
+/// G0009: a remark: a kernel runs by another strategy than that of its class.
 pub(crate) fn declined(kernel: Op, strategy: &str, why: &str) -> Diagnostic {
     let message = format!("kernel '{}' runs as '{strategy}': {why}", kernel.symbol_name().unwrap_or_default());
     Diagnostic::remark("G0009", kernel.location(), message)

@@ -1,4 +1,4 @@
-//! Distribution and emission: what is written, that it is valid, and that it computes the right numbers on a device.
+//! Distribution and emission: exact text, validity, and results on a device.
 
 mod contraction;
 mod device;

@@ -3,7 +3,7 @@
 use crate::device::device;
 use crate::program::{assert_close, buffer, compile, execute, execute_as, lavapipe, numbers, outlined};
 
-/// How operands are shared.
+/// The shared geometry.
 const SUBGROUP: &str = r#"class = "contraction", workgroup_size = array<i32: 8, 1, 1>, register_tile = array<i64: 16, 8>, vector_width = 8 : i64, share = "subgroup", subgroup_size = 8 : i64"#;
 const PRIVATE: &str = r#"class = "contraction", workgroup_size = array<i32: 16, 16, 1>, register_tile = array<i64: 4, 4>, vector_width = 4 : i64, share = "none""#;
 const FALLBACK: &str = r#"class = "generic", workgroup_size = array<i32: 32, 1, 1>"#;
@@ -189,7 +189,7 @@ fn every_size_in_every_dimension() {
     let sizes = [1, 7, 10, 63, 64, 65];
     for (i, m) in sizes.into_iter().enumerate() {
         for (j, n) in sizes.into_iter().enumerate() {
-            // All pairs of m and n; k runs through its sizes along the diagonals.
+            // All pairs of m and n; k cycles through its sizes along the diagonals.
             let k = sizes[(i + 2 * j) % sizes.len()];
             check(&Case::new(m, n, k), SUBGROUP, "contraction");
         }
@@ -231,7 +231,7 @@ fn every_subgroup_size_compiles() {
     }
 }
 
-/// A row behind the end of an operand has no use, so that reading it would change no result: looked at in the code itself.
+/// Reading a row behind the end of an operand changes no result: the code itself is inspected.
 #[test]
 fn no_access_lies_behind_the_end_of_an_operand() {
     let workgroup = PRIVATE.replace("none", "workgroup");

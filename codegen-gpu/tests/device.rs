@@ -11,7 +11,7 @@ pub struct Device {
     pub description: GpuDescription,
 }
 
-/// The device, or `None` (counted and reported) where the machine has none.
+/// The device, or `None` (counted and reported) on a machine without one.
 pub fn device() -> Option<&'static Device> {
     static DEVICE: OnceLock<Option<Device>> = OnceLock::new();
     let found = DEVICE.get_or_init(open).as_ref();
@@ -63,7 +63,7 @@ fn describe(adapter: &wgpu::Adapter, features: wgpu::Features) -> GpuDescription
 }
 
 impl Device {
-    /// Runs `kernel` on buffers that start as `contents` (4-byte elements), and returns what they hold afterwards.
+    /// Runs `kernel` on buffers of these initial contents (4-byte elements), and returns their contents afterwards.
     pub fn run(&self, kernel: &GpuKernel, grid: [u32; 3], contents: &[Vec<u32>]) -> Vec<Vec<u32>> {
         self.run_with(kernel, grid, contents, &[])
     }

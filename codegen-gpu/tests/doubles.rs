@@ -1,4 +1,4 @@
-//! Functions of f64, which are arithmetic on a GPU: their errors, as `docs/numerics.md` states them, and their special values.
+//! Functions of f64, expanded for GPUs: their errors, as `docs/numerics.md` states them, and their special values.
 
 use crate::device::{Device, device};
 use crate::program::{compile, lavapipe, outlined};
@@ -128,7 +128,7 @@ fn functions_are_within_the_stated_bounds() {
         let points = sweep(domain);
         for (x, found) in points.iter().zip(apply(device, op, &[&points])) {
             let expected = reference(*x);
-            // A device may take a denormal for zero; circular functions of what is far out have no accuracy.
+            // A device may flush denormals; circular functions of huge arguments have no accuracy.
             let flushed = x.is_subnormal() && agree(found, reference(0.0f64.copysign(*x)), bound);
             let far = x.abs() > 1e4 && matches!(op, "sin" | "cos" | "tan");
             assert!(far || flushed || agree(found, expected, bound), "{op}({x:e}) is {found:e}, not {expected:e}");
@@ -180,7 +180,7 @@ fn angles_in_every_quadrant() {
     }
 }
 
-/// The bits of a number are an integer: without one of that width the op is named, whatever it is made of.
+/// Ops on the bits of f64 need 64-bit integers: the diagnostic names the op, whatever its expansion.
 #[test]
 fn without_integers_of_64_bits_they_are_refused() {
     let mut narrow = lavapipe();

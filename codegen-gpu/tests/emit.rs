@@ -1,4 +1,4 @@
-//! The text that the emitter writes, and every op of its set on the device.
+//! Exact text of the emitter, and every op of its set on the device.
 
 use crate::contraction::{Case, Epilogue};
 use crate::device::device;
@@ -86,7 +86,7 @@ fn run(element: &str, body: &str, data: Vec<u32>) -> Option<Vec<u32>> {
     device.run(&kernel, [1, 1, 1], &[data]).pop()
 }
 
-/// An op and what it computes.
+/// An op and its reference.
 type Case64 = (&'static str, Box<dyn Fn(f64) -> f64>);
 type Case32 = (&'static str, fn(i32) -> i32);
 type Predicate = (&'static str, fn(f32) -> bool);

@@ -56,7 +56,7 @@ fn g0004_malformed_attribute() {
 
 #[test]
 fn g0005_an_extent_that_only_the_device_knows() {
-    // Reversed through a local buffer whose size lies in a buffer.
+    // Reversed through a local buffer whose size is loaded from a buffer.
     let (x, local) = (buffer(&[128]), "memref<?xf32>");
     let generic = |maps: &str, from: &str, to: &str| {
         format!(
@@ -83,7 +83,7 @@ fn g0005_an_extent_that_only_the_device_knows() {
 
 #[test]
 fn g0006_the_validator_rejects() {
-    // No device has workgroups of this size; distribution would have said so (G0008).
+    // No device has workgroups of this size; distribution would have diagnosed it (G0008).
     let text =
         "func.func private @kernel() attributes {monopour.workgroup_size = array<i32: 1000000, 1, 1>} {\n  return\n}";
     let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("it parses");
@@ -107,7 +107,7 @@ fn g0008_over_a_limit() {
 
 #[test]
 fn g0009_a_strategy_declines() {
-    // A class that asks for a product, on a body without one.
+    // A class of products, on a body without one.
     let fill = "  %z = arith.constant 0.0 : f32\n  linalg.fill ins(%z : f32) outs(%a0 : memref<8xf32, #gpu.address_space<global>>)";
     let product = r#"class = "contraction", workgroup_size = array<i32: 8, 1, 1>"#;
     let text = outlined(&[buffer(&[8])], &[1], product, fill);

@@ -16,11 +16,11 @@ type Index = Vec<(usize, i64)>;
 pub struct Loops {
     names: Vec<char>,
     extents: Vec<i64>,
-    /// Per loop, 0 for a loop that is not cut; at most three are.
+    /// Per loop, 0 for a loop that is not tiled; at most three are.
     tile: Vec<i64>,
     inputs: Vec<Vec<Index>>,
     output: Vec<usize>,
-    /// Loops of a vector that is added at the end, before a maximum with 0.
+    /// Loops of a bias that is added at the end, before a maximum with 0.
     bias: Option<Vec<usize>>,
     filled: bool,
     body: &'static str,
@@ -140,7 +140,7 @@ impl Loops {
         format!("memref<{dims}{}, #gpu.address_space<global>>", self.element(i))
     }
 
-    /// Writes the slice of a buffer that the tile touches; returns its type.
+    /// Writes the slice of a buffer at the tile; returns its type.
     fn slice(&self, b: &mut String, i: usize, index: &[Index]) -> String {
         let shape: Vec<i64> = index.iter().map(|e| self.extent(e)).collect();
         let (mut offsets, mut sizes, mut types) = (vec![], vec![], vec![]);
@@ -279,7 +279,7 @@ fn check_as(case: &Loops, kernel: &str, strategy: &str) {
     assert_close(&out[case.inputs.len()], &expected, 1e-4, &what);
 }
 
-/// Operands are copied to workgroup memory.
+/// Operands are staged in workgroup memory.
 const STAGED: &str = r#"class = "contraction", workgroup_size = array<i32: 16, 16, 1>, register_tile = array<i64: 4, 4>, reduction_step = 16 : i64, vector_width = 4 : i64, share = "workgroup""#;
 
 #[test]
@@ -313,7 +313,7 @@ fn batched_products_in_every_layout() {
             check(&Loops::new(&format!("{inputs} -> b m n"), sizes));
         }
     }
-    // Two batch loops of which one is not cut; a batch between rows and columns; a result that is stored transposed.
+    // Two batch loops of which one is not tiled; a batch between rows and columns; a result that is stored transposed.
     check(&Loops::new("b h m k, b h n k -> b h m n", "b2/1 h3/1 m9 n20 k8"));
     check(&Loops::new("b h m k, b h k n -> b h m n", "b2 h3/1 m9/8 n20/16 k8"));
     check(&Loops::new("m h k, n h k -> m h n", "m20/16 h3/1 n24 k16"));
@@ -342,7 +342,7 @@ fn products_to_one_number() {
     check(&Loops::new("b k, b k -> b", "b20/16 k24"));
 }
 
-/// A software adapter leaves its loops after 65,535 iterations: passes are longer where there would be more of them.
+/// A software adapter leaves its loops after 65,535 iterations: passes are lengthened to stay below.
 #[test]
 fn long_reductions() {
     let Some(device) = device() else { return };
@@ -518,7 +518,7 @@ fn products_of_other_types() {
         .into_iter()
         .enumerate()
         {
-            // The geometries take turns.
+            // The geometries alternate.
             for kernel in [[SUBGROUP, PRIVATE, STAGED][(t + i) % 3]] {
                 let case = Loops { elements: (from, to), body, ..Loops::new(text, sizes) };
                 let inputs = whole_numbers(&case);
@@ -568,7 +568,7 @@ fn random_case(random: &mut Random) -> (Loops, String) {
     let count = 1 + random.below(3);
     let mut inputs: Vec<Vec<String>> = vec![vec![]; count];
     for (i, name) in names.iter().enumerate() {
-        // Reductions must be somewhere; other loops may be in the result alone.
+        // Reductions must be in an operand; other loops may be in the result alone.
         let least = usize::from(i >= results);
         let holders = least + random.below(count + 1 - least);
         let mut all: Vec<usize> = (0..count).collect();
@@ -578,7 +578,7 @@ fn random_case(random: &mut Random) -> (Loops, String) {
     for input in &mut inputs {
         random.shuffle(input);
     }
-    // A window: an input that has a loop of the result walks with a reduction that another operand has.
+    // A window: an input has a sum of a loop of the result and a reduction of another operand.
     let (y, i) = (names[0].to_string(), names[names.len() - 1].to_string());
     let holds = |input: &Vec<String>, name: &String| input.contains(name);
     let window =

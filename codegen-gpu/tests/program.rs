@@ -47,8 +47,8 @@ pub fn buffer(shape: &[i64]) -> String {
     format!("memref<{dims}f32, #gpu.address_space<global>>")
 }
 
-/// Distributes and emits the kernel of a module; checks that upstream verifies the IR, that invocations wait for each other
-/// where they share memory, and that the SPIR-V is valid.
+/// Distributes and emits the kernel of a module; checks that upstream verifies the IR, that barriers separate dependent
+/// accesses to shared memory, and that the SPIR-V is valid.
 pub fn compile(text: &str, device: &GpuDescription) -> Result<(GpuKernel, Report, String), Diagnostics> {
     let cx = Context::new();
     let module = Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}\n{text}"));

@@ -1,4 +1,4 @@
-//! Rows in other forms: several dimensions, gaps, positions, integers, columns; what the strategy declines; the text it writes.
+//! Rows in other forms: several dimensions, strides, indices, integers, columns; declined bodies; the emitted text.
 
 use crate::device::device;
 use crate::program::{assert_close, compile, execute, lavapipe, numbers, outlined};
@@ -45,7 +45,7 @@ fn check(
 fn rows_of_several_dimensions() {
     let x = format!("memref<2x3x4x10xf32, {G}>");
     let y = format!("memref<2x3xf32, {G}>");
-    // All of the last dimensions, and a part of them: their elements then have gaps.
+    // All of the last dimensions, and a part of them: their elements are then strided.
     for height in [4usize, 3] {
         let part = format!("memref<2x3x{height}x10xf32, strided<[120, 40, 10, 1]>, {G}>");
         let body = format!(
@@ -163,7 +163,7 @@ fn columns() {
     }
 }
 
-/// What the strategy does not take is still computed.
+/// Declined bodies are still computed.
 #[test]
 fn declined_bodies() {
     let (x, y) = (format!("memref<4x16xf32, {G}>"), format!("memref<4xf32, {G}>"));
@@ -200,7 +200,7 @@ fn declined_bodies() {
         let inputs = [values.clone(), old.clone()];
         check(&[x.clone(), y.clone()], &body, SUBGROUP, &inputs, &expected, "fallback", reason);
     }
-    // The second op reads, of what the first wrote, another element.
+    // The second op reads another element of what the first wrote.
     let body = format!(
         "{}{}",
         generic(
@@ -228,7 +228,7 @@ fn declined_bodies() {
     check(&[x, y], &body, SUBGROUP, &[values, old], &expected, "fallback", reason);
 }
 
-/// A tail of a row that some lanes do not have adds nothing, and lanes without an element change no NaN.
+/// Lanes beyond a row's tail contribute nothing, and do not change a NaN.
 #[test]
 fn lanes_outside_of_a_row_add_nothing() {
     for columns in [9, 65, 100] {
@@ -260,7 +260,7 @@ fn text_of_both_geometries() {
     expect_file!["snapshots/sum_long_row.wgsl"].assert_eq(&kernel.wgsl);
 }
 
-/// A row longer than the loops of a software adapter run: 65,535 passes of all loops together.
+/// A row longer than the loop limit of a software adapter: 65,535 iterations of all loops together.
 #[test]
 fn rows_beyond_the_loop_limit() {
     let columns = 3_000_001;
@@ -273,7 +273,7 @@ fn rows_beyond_the_loop_limit() {
     assert_eq!(out[1], [columns as f32]);
 }
 
-/// An extent that only the tile knows: every vector asks whether it exists.
+/// A dynamic extent of the tile: every vector is guarded.
 #[test]
 fn rows_of_dynamic_length() {
     let (x, y) = (format!("memref<3x50xf32, {G}>"), format!("memref<3xf32, {G}>"));

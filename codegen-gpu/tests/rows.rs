@@ -7,7 +7,7 @@ const SUBGROUP: &str = r#"class = "row", workgroup_size = array<i32: 8, 1, 1>, r
 const WORKGROUP: &str = r#"class = "row", workgroup_size = array<i32: 64, 1, 1>, register_tile = array<i64: 1>, vector_width = 4 : i64, share = "none""#;
 const FALLBACK: &str = r#"class = "generic", workgroup_size = array<i32: 32, 1, 1>"#;
 
-/// What a kernel computes per row.
+/// The computation of a kernel per row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Program {
     Softmax,
@@ -15,7 +15,7 @@ pub enum Program {
     LayerNorm,
     /// The sum, after a fill.
     Sum,
-    /// The largest, of squares of `x - shift` (a vector along the row), onto what is there.
+    /// The maximum of squares of `x - shift` (a vector along the row), onto the initial result.
     MaxOnto,
     /// Sum and product of the row in one op with two results.
     Pair,
@@ -271,7 +271,7 @@ fn several_rows_per_team_and_teams_per_workgroup() {
     }
 }
 
-/// Rows that do not fit in registers are read by every sweep.
+/// Rows that do not fit in registers are loaded by every sweep.
 #[test]
 fn long_rows() {
     for (program, columns) in

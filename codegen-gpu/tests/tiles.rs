@@ -146,7 +146,8 @@ fn bodies_that_gather_stay_inside_the_slice() {
 #[test]
 fn loops_and_conditions_around_tile_ops() {
     let Some(device) = device() else { return };
-    // acc = 0; for k in 0..4 step 2: acc += x[k..k+2] summed over its rows; the sum of two entries decides what is added at last.
+    // acc = 0; for k in 0..4 step 2: acc += x[k..k+2] summed over its rows; the sum of two entries is the condition of the
+    // last addition.
     let x = "memref<4x8xf32, @>";
     let rows = "memref<2x8xf32, strided<[8, 1], offset: ?>, @>";
     let reduce = format!(
@@ -207,7 +208,7 @@ fn grids_longer_than_a_device_launches() {
     let case = increment(140_000, &[Some(70_000)], "affine_map<(d0) -> (d0 * 2)>(%i0)");
     let grid = fold_grid(70_000).expect("it folds");
     assert_eq!(grid, [35_000, 2, 1]);
-    // One workgroup too many does nothing.
+    // One workgroup beyond the grid is skipped.
     let (out, ir) = case.run_as(device, &device.description, [35_001, 2, 1], &[vec![0; 140_000]], &[]);
     assert_eq!(floats(&out[0]), vec![1.0; 140_000]);
     assert!(ir.contains("monopour.linear_grid"), "{ir}");
@@ -236,7 +237,7 @@ fn dynamic_grids() {
         "affine_map<(d0, d1, d2) -> (d0 * 30 + d1 * 10 + d2 * 2)>(%i0, %i1, %i2)",
     );
     for (rows, columns) in [(2, 5), (1, 2), (0, 3), (2, 1)] {
-        // The host folds the product of the extents, whatever they are.
+        // The host folds the product of the extents.
         let out = case.run(device, [4, 8, 1], &[vec![0; 60]], &[rows, columns]);
         let expected: Vec<f32> =
             (0..60).map(|i| if i / 30 < rows && i % 10 / 2 < columns { 1.0 } else { 0.0 }).collect();
@@ -272,7 +273,7 @@ fn transpose(n: i64, tiles: i64, local: &str, alloc: &str, by: By) -> Case {
     Case::new(&[&all, "index"], &[Some(grid)], body)
 }
 
-/// What runs over the tiles.
+/// The loop over the tiles.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Grid,
@@ -280,7 +281,7 @@ enum By {
     Loop,
 }
 
-/// The next iteration overwrites the local buffer that a slow invocation still reads: `compile` looks for the barriers.
+/// The next iteration overwrites the local buffer that a slow invocation still reads: `compile` checks the barriers.
 #[test]
 fn iterations_share_a_local_buffer() {
     let Some(device) = device() else { return };
@@ -305,7 +306,7 @@ fn local_buffers_beyond_workgroup_memory_are_scratch() {
     let constant = "%t = memref.alloc() : memref<5x5xf32>";
     let padded = "%all = memref.alloc() : memref<10x5xf32>\n  %t = memref.subview %all[0, 0] [5, 5] [1, 1] : memref<10x5xf32> to memref<5x5xf32, strided<[5, 1]>>";
     let sized = "%t = memref.alloc(%a1, %a1) : memref<?x?xf32>";
-    // All workgroups at once; four of them, which take a tile after the other; an extent that the host passes.
+    // All workgroups at once; four of them, which take several tiles in turn; an extent that the host passes.
     let cases = [
         ("memref<5x5xf32>", constant, 1 << 20, 7 * 25),
         ("memref<5x5xf32, strided<[5, 1]>>", padded, 800, 4 * 50),
@@ -370,7 +371,7 @@ fn empty_tensors_and_kept_dimensions() {
         let (x, y) = (format!("memref<{rows}x{columns}xf32, @>"), format!("memref<{rows}x1xf32, @>"));
         let case = Case::new(&[&x, &y], &[Some(1)], sum(&x, &y));
         let input: Vec<f32> = (0..rows * columns).map(|i| i as f32).collect();
-        // A binding holds at least one word.
+        // A binding has at least one word.
         let contents = [if input.is_empty() { vec![0] } else { bits(&input) }, vec![9; rows.max(1)]];
         let (out, ir) = case.run_as(device, &device.description, [1, 1, 1], &contents, &[]);
         (floats(&out[1]), ir)
@@ -379,7 +380,7 @@ fn empty_tensors_and_kept_dimensions() {
     assert_eq!(run(1, 1).0, [0.0]);
     let (sums, ir) = run(11, 5);
     assert_eq!(sums, (0..11).map(|r| (0..5).map(|c| (r * 5 + c) as f32).sum()).collect::<Vec<f32>>());
-    // Invocations share the rows: none does all of them.
+    // Invocations share the rows: the work is not in one of them.
     assert!(!ir.contains("cmpi slt, %thread_id_x, %c1"), "{ir}");
     assert_eq!(floats(&[run(0, 4).0[0].to_bits()]), floats(&[9]), "nothing is written");
 }
@@ -387,7 +388,7 @@ fn empty_tensors_and_kept_dimensions() {
 #[test]
 fn more_iterations_than_a_software_adapter_takes() {
     let Some(device) = device() else { return };
-    // Sums of the columns of a long matrix, in loops of known and of unknown length; each invocation has one column.
+    // Column sums of a long matrix, in loops of static and of dynamic length; each invocation has one column.
     let sum = |x: &str, y: &str| {
         format!(
             "  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i)>], iterator_types = [\"parallel\", \"reduction\"]}} ins(%x : {x}) outs(%a1 : {y}) {{\n^bb0(%p: i32, %q: i32):\n  %t = arith.addi %p, %q : i32\n  linalg.yield %t : i32\n  }}"

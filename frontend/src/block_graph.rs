@@ -1,26 +1,26 @@
-//! Which ops of a block depend on which, some of them united to run as one.
+//! Dependence graph of the ops of a block, some of them united to run as one.
 //!
-//! Ops with effects keep their order: each depends on the one before. A structured op depends on the check before it, which may be
-//! what keeps it within its operands.
+//! Ops with effects keep their order: each depends on the one before. A structured op depends on the last `cf.assert` before
+//! it, which may guard its bounds.
 
 use crate::linalg;
 use monopour_ir::ops;
 use monopour_ir::{Block, Op, Rewriter, Value, WalkOrder, interfaces};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// A block's ops in program order, and on which of them each depends, by position.
+/// The ops of a block in program order, and the positions of those that each depends on.
 pub(crate) struct BlockGraph<'c> {
     ops: Vec<Op<'c>>,
     position: HashMap<Op<'c>, usize>,
     depends: Vec<Vec<usize>>,
     readers: Vec<Vec<usize>>,
-    /// The united ops that an op is one of.
+    /// The unit of an op, by position.
     unit: HashMap<usize, usize>,
     units: Vec<Vec<usize>>,
 }
 
 impl<'c> BlockGraph<'c> {
-    /// Of a block, nothing united.
+    /// The graph of a block, nothing united.
     pub fn new(block: Block<'c>) -> Self {
         let ops = block.ops();
         let position: HashMap<Op, usize> = ops.iter().enumerate().map(|(i, op)| (*op, i)).collect();
@@ -57,7 +57,7 @@ impl<'c> BlockGraph<'c> {
         self.position.get(&op).copied()
     }
 
-    /// From here on these run as one.
+    /// Makes the ops a unit, which runs as one.
     pub fn unite(&mut self, ops: &[Op<'c>]) {
         let unit: Vec<usize> = ops.iter().filter_map(|op| self.position(*op)).collect();
         self.unit.extend(unit.iter().map(|i| (*i, self.units.len())));
@@ -68,7 +68,7 @@ impl<'c> BlockGraph<'c> {
         self.unit.get(&i).map_or(&[], |u| &self.units[*u])
     }
 
-    /// Whether these could run as one: none depends on another through an op that is not one of them.
+    /// Whether the members can run as one: no path between two of them leaves the set.
     pub fn is_convex(&self, members: &HashSet<Op<'c>>) -> bool {
         let inside: HashSet<usize> = members.iter().filter_map(|op| self.position(*op)).collect();
         let mut seen: HashSet<usize> = HashSet::new();
@@ -86,8 +86,8 @@ impl<'c> BlockGraph<'c> {
         true
     }
 
-    /// Moves the ops so that united ones stand together, each after all that the unit depends on; others keep their order where
-    /// they can.
+    /// Moves the ops so that units are contiguous and follow all that they depend on; others keep their order where
+    /// possible.
     pub fn order(&self, rw: &mut Rewriter<'c>) {
         let order = self.sorted();
         let Some((last, rest)) = self.ops.split_last() else { return };
@@ -99,11 +99,11 @@ impl<'c> BlockGraph<'c> {
         }
     }
 
-    /// Depth first over what an op depends on, united ops as one.
+    /// Topological order by depth-first search over dependences, a unit as one node.
     fn sorted(&self) -> Vec<usize> {
         let mut done = vec![false; self.ops.len()];
         let mut order = vec![];
-        // A unit is met at its last op, so that it moves as little as possible.
+        // A unit is visited at its last op, so that it moves as little as possible.
         for i in 0..self.ops.len() {
             if self.with_unit(i).last().is_none_or(|last| *last == i) {
                 self.visit(i, &mut done, &mut order);

@@ -54,7 +54,7 @@ impl<'c> Dispatch<'c> {
     pub fn producer(&self) -> Option<Op<'c>> {
         self.find(Role::Producer)
     }
-    /// The op that the dispatch is about: the producer, else the root.
+    /// The main op: the producer, else the root.
     pub fn main(&self) -> Op<'c> {
         self.producer().unwrap_or(self.root)
     }
@@ -80,7 +80,7 @@ impl<'c> Dispatch<'c> {
         });
         inner.into_iter().next().unwrap_or_default()
     }
-    /// The values that others use.
+    /// The values that are used outside of the dispatch.
     pub fn outputs(&self) -> Vec<Value<'c>> {
         let inside = |op: Op<'c>| self.ops.iter().any(|(own, _)| *own == op);
         let all = self.ops.iter().flat_map(|(op, _)| op.results());
@@ -88,8 +88,7 @@ impl<'c> Dispatch<'c> {
         // A dispatch that nothing reads still has its root's results.
         if used.is_empty() { self.root.results() } else { used }
     }
-    /// The class of the dispatch: [`products::contraction_loops`], [`products::convolution_loops`], [`rows`], or ops that are
-    /// pointwise.
+    /// The class of the main op: contraction, convolution, row group, elementwise, else generic.
     pub fn class(&self) -> KernelClass {
         let main = self.main();
         if products::contraction_loops(main).is_some() {
@@ -106,7 +105,7 @@ impl<'c> Dispatch<'c> {
     }
 }
 
-/// The dispatches that no forall holds yet, in order.
+/// The dispatches outside of any forall, in order.
 pub(crate) fn collect<'c>(module: &Module<'c>) -> Vec<Dispatch<'c>> {
     let mut found: BTreeMap<i64, Vec<(i64, Op, Role)>> = BTreeMap::new();
     for op in module.op().nested(WalkOrder::Pre) {

@@ -43,7 +43,7 @@ use tracing::{Level, enabled, trace};
 pub fn run(module: &Module) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
     drop_empty_loops(module, &mut rw);
-    // Extents are asked of inputs, so that asking keeps no intermediate alive.
+    // Dims are resolved to inputs, so that a `tensor.dim` keeps no intermediate alive.
     let first = "func.func(linalg-generalize-named-ops),resolve-ranked-shaped-type-result-dims";
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
     duplicate_data_movement(module, &mut rw);
@@ -52,7 +52,7 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     let ops = enabled!(target: "fuse", Level::TRACE).then(|| count_ops(module));
     run_passes(module.op(), &fuse)?;
     if !module.op().find_all(ops::tensor::DIM).is_empty() {
-        // The first round leaves questions for the extents of intermediates, each of which is a second reader.
+        // The first round leaves a `tensor.dim` of intermediates, each of which is a second reader.
         let sizes = "resolve-ranked-shaped-type-result-dims";
         run_passes(module.op(), &format!("builtin.module({sizes},{CANONICALIZE_PROGRAM},cse)"))?;
         run_passes(module.op(), &fuse)?;
@@ -76,7 +76,7 @@ fn count_ops(module: &Module) -> usize {
     linalg::structured_ops(module.op()).len()
 }
 
-/// An op one of whose loops never runs leaves its destinations as they are.
+/// Replaces the results of an op with an empty iteration space by its destinations.
 fn drop_empty_loops<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     for op in linalg::structured_ops(module.op()) {
         let empty = |v: &Value<'c>| v.ty().shape().is_some_and(|shape| shape.contains(&0));
@@ -87,7 +87,7 @@ fn drop_empty_loops<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     }
 }
 
-/// A transpose or broadcast with several readers gets a copy for each, so that all of them can fold it.
+/// Gives each reader of a transpose or broadcast its own copy, so that all of them can fold it.
 fn duplicate_data_movement<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     for op in module.op().find_all(ops::linalg::GENERIC) {
         if linalg::is_data_movement(op) && linalg::num_inputs(op) > 0 {
@@ -105,7 +105,7 @@ fn duplicate_per_use<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) {
     }
 }
 
-/// The op that stands for a second reader; `linalg-fuse-elementwise-ops` fuses producers with one reader only.
+/// A second reader: `linalg-fuse-elementwise-ops` fuses producers with one reader only.
 const ANCHOR: &str = ops::bufferization::DEALLOC_TENSOR;
 
 /// Gives a second reader to each producer that computes something and is read by a reduction more than once per element.

@@ -1,5 +1,5 @@
-//! Dispatches: which ops run as one, by block. Contractions and convolutions first, with the op that overwrites their result;
-//! then row groups; then other reductions with the op that overwrites their result; every other op alone.
+//! Forms the dispatches of each block: contractions and convolutions with their epilogues, then row groups, then other
+//! reductions with their epilogues; every other op alone.
 
 use crate::block_graph::BlockGraph;
 use crate::dispatch::Role;
@@ -13,7 +13,7 @@ use monopour_ir::{
 use std::collections::{HashMap, HashSet};
 use tracing::trace;
 
-/// Ops of one dispatch in program order, but the fills.
+/// Ops of one dispatch in program order, without the fills.
 type Formed<'c> = Vec<(Op<'c>, Role)>;
 
 /// Forms the dispatches, and marks the ops.
@@ -80,7 +80,7 @@ fn form_block<'c>(block: Block<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Formed<
     carry_out(&graph, &groups, &epilogues, rw)
 }
 
-/// An op that overwrites a reduction's result, and by which operand it reads it.
+/// An epilogue, and the operand by which it reads the reduction's result.
 type Epilogue<'c> = (Op<'c>, usize);
 
 /// From the end, so that the last of several readers is met first.
@@ -148,8 +148,8 @@ fn inits_of<'c>(op: Op<'c>) -> Vec<Op<'c>> {
     fills.filter(|fill| fill.is(ops::linalg::FILL) && !op.is(ops::linalg::FILL) && is_init(*fill)).collect()
 }
 
-/// The input of an elementwise op that it can overwrite: the result of an accepted op that nothing else reads, read with the
-/// map and type of the op's own result, whose old destination it does not look at.
+/// The input that a pointwise op can overwrite: the result of an accepted op without other readers, of the map and type of
+/// the op's own result, whose old destination it does not read.
 fn overwritten_input<'c>(op: Op<'c>, accepts: impl Fn(Op<'c>) -> bool) -> Option<usize> {
     if !linalg::is_elementwise(op) || op.num_results() != 1 {
         return None;
@@ -179,7 +179,7 @@ fn writes_in_order(op: Op) -> bool {
     map.and_then(|m| m.dim_positions()).is_some_and(|d| d.iter().copied().eq(0..d.len()))
 }
 
-/// Rewrites `op` to take `input` as its destination and read it there.
+/// Rewrites `op` with `input` as its destination, read there.
 fn chain_destination<'c>(op: Op<'c>, input: usize, rw: &mut Rewriter<'c>) -> Result<Op<'c>, Diagnostics> {
     let cx = op.context();
     let inputs = linalg::num_inputs(op);

@@ -1,4 +1,4 @@
-//! Foralls of more loops than a grid has dimensions: the first ones become one.
+//! Merges the first loops of foralls of more than three dimensions, the rank of a grid.
 //!
 //! Before / after:
 //!
@@ -41,7 +41,7 @@ fn merge_one<'c>(forall: Op<'c>, counts: &[i64], merged: usize, rw: &mut Rewrite
     let ids = decompose(body.arg(0), &counts[..merged], InsertionPoint::Start(body), loc, rw)?;
     for (i, id) in ids.iter().enumerate() {
         for u in body.arg(i).uses() {
-            // The first id is what the others are computed from.
+            // The other ids are computed from the first one.
             if !ids.iter().any(|id| id.defining_op() == Some(u.op)) {
                 rw.set_operand(u.op, u.index, *id);
             }
@@ -72,7 +72,7 @@ fn merge_one<'c>(forall: Op<'c>, counts: &[i64], merged: usize, rw: &mut Rewrite
     Ok(())
 }
 
-/// The ids of loops of these trip counts, from the number of their iteration in row-major order.
+/// Delinearizes `id`: the ids of loops of these trip counts, in row-major order.
 pub(crate) fn decompose<'c>(
     number: Value<'c>,
     counts: &[i64],

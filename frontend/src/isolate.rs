@@ -1,5 +1,5 @@
-//! A dispatch in a function of its own, so that cutting it into tiles costs what the dispatch costs, not what the model costs;
-//! and what it became, put back in its place.
+//! Moves a dispatch into a function of its own, so that tiling costs in proportion to the dispatch and not to the model, and
+//! splices the result back.
 //!
 //! Before / after ([`Isolated::of`]; [`splice`] goes the other way, with `%r` now a forall over tiles):
 //!
@@ -14,8 +14,8 @@
 //! ```
 //!
 //! Requires: what [`crate::fuse`] ensures.
-//! Ensures: scalar constants and `tensor.empty` come along, because tiling folds them; every other value from outside is an
-//! argument, weights too. Dispatches that differ in nothing but these values have equal [`Isolated::key`]s.
+//! Ensures: scalar constants and `tensor.empty` are cloned, because tiling folds them; every other value from outside,
+//! weights included, is an argument. Dispatches that differ in nothing but these values have equal [`Isolated::key`]s.
 
 use crate::dispatch::Dispatch;
 use monopour_contract::attributes;
@@ -30,14 +30,13 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct Isolated<'c> {
     /// The module with the one function.
     pub module: Module<'c>,
-    /// What the function's arguments and results stand for.
+    /// The values behind the function's arguments and results.
     pub border: Border<'c>,
 }
 
-/// What a dispatch reads from outside, and what it gives.
+/// The values that a dispatch captures, and its results.
 pub(crate) struct Border<'c> {
-    /// For each argument an operand, of the dispatch's ops or of those that come along, that stands for it. Another value takes
-    /// its place when the dispatch that defines it is cut, but the operand stays.
+    /// For each argument a use of its value, in the dispatch or a cloned op: the use stays when the value is replaced.
     captured: Vec<(Op<'c>, usize)>,
     outputs: Vec<Value<'c>>,
 }
@@ -76,7 +75,7 @@ impl<'c> Isolated<'c> {
         Ok(Self { module, border })
     }
 
-    /// What the dispatch computes, whatever its number, and whatever it reads.
+    /// The structure of the dispatch, without its number and captured values.
     pub fn key(&self) -> StructuralKey {
         StructuralKey::of(self.module.op(), &[attributes::DISPATCH])
     }
@@ -88,12 +87,12 @@ impl<'c> Border<'c> {
     }
 }
 
-/// What a dispatch uses from outside.
+/// The values that a dispatch captures.
 #[derive(Default)]
 struct Capture<'c> {
     /// The first use of each value.
     uses: Vec<(Op<'c>, usize)>,
-    /// Ops that come along, each after what it uses.
+    /// Ops to clone, each after its operands.
     ops: Vec<Op<'c>>,
     seen: HashSet<Value<'c>>,
 }
@@ -132,7 +131,7 @@ impl<'c> Capture<'c> {
     }
 }
 
-/// Puts a copy of a tiled function's body in the place of a dispatch, whose border is given.
+/// Replaces a dispatch, whose border is given, by a copy of a tiled function's body.
 pub(crate) fn splice<'c>(tiled: &Module<'c>, dispatch: &Dispatch<'c>, border: &Border<'c>, rw: &mut Rewriter<'c>) {
     let func = tiled.functions().into_iter().next().expect("invariant: Isolated::of made a function");
     let body = func.body().expect("invariant: Isolated::of made a body");

@@ -1,7 +1,7 @@
-//! The cost model for GPUs: which kernel a dispatch becomes, and of which sizes. Everything after `tile` obeys what is chosen here.
+//! The cost model for GPUs: kernel class and tile sizes of a dispatch. Later phases obey the choice.
 //!
-//! The numbers are measured ones. On software adapters (subgroups of 8 lanes, run one after another) what counts is the order in
-//! which a subgroup touches memory and the number of load instructions; workgroup memory and barriers cost more than they save.
+//! The constants are measured. On software adapters (subgroups of 8 lanes, run one after another) the order of a subgroup's
+//! accesses and the number of load instructions count; workgroup memory and barriers cost more than they save.
 
 use crate::dispatch::Dispatch;
 use crate::linalg::{self, Loops, known};
@@ -20,9 +20,9 @@ const FEW_COLUMNS: i64 = 4;
 /// The kernel of one dispatch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Kernel {
-    /// Per loop of the root: the tile size, or 0 for a loop that is not cut.
+    /// Per loop of the root: the tile size, or 0 for a loop that is not tiled.
     pub tile: Vec<i64>,
-    /// The choice that later phases read; its tile is that of the grid.
+    /// The choice for later phases; its tile is that of the grid.
     choice: KernelChoice,
 }
 
@@ -51,7 +51,7 @@ impl Kernel {
     }
 }
 
-/// Tile sizes of the loops that the grid runs over; the first ones as one where there are more than a grid has.
+/// Tile sizes of the grid's dimensions; the first loops merged where there are more than three.
 fn grid_tile(tile: &[i64]) -> Vec<i64> {
     let cut: Vec<i64> = tile.iter().copied().filter(|t| *t > 0).collect();
     let merged = (cut.len() + 1).saturating_sub(MAX_GRID_RANK);
@@ -67,19 +67,19 @@ pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) 
         KernelClass::Elementwise => gpu_elementwise(dispatch, loops, gpu),
         KernelClass::Generic => gpu_generic(loops, gpu),
     };
-    // The forall of rows merges its loops itself.
+    // `rows_tile` merges the loops of its forall itself.
     if choice.class != KernelClass::Row {
         fit_grid(&mut tile, loops);
     }
     Kernel::new(tile, choice)
 }
 
-/// The subgroup size, where it is known and operands are best shared by shuffles.
+/// The subgroup size, where it is known and shuffles are the best way to share operands.
 fn shuffled_subgroup(gpu: &GpuDescription) -> Option<i64> {
     (gpu.is_cpu_adapter() && gpu.exact_subgroup_size() == Some(8)).then_some(8)
 }
 
-/// The memory in which operands are shared without shuffles: barriers cost more than they save on software adapters.
+/// How operands are shared without shuffles: barriers cost more than they save on software adapters.
 fn unshuffled(gpu: &GpuDescription) -> Sharing {
     if gpu.is_cpu_adapter() { Sharing::None } else { Sharing::Workgroup }
 }
@@ -95,11 +95,11 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     let roles = products::contraction_loops(op).expect("invariant: a contraction");
     let all = linalg::loops(op).map(|l| l.extents).unwrap_or_default();
     let extent = |d: Option<&usize>| d.and_then(|d| all.get(*d)).copied().unwrap_or(1);
-    // The widest access that any operand allows; distribution narrows those whose rows are not multiples of it.
+    // An upper bound of the access width; distribution narrows it for rows that are not multiples of it.
     let contiguous = [extent(roles.n.last()), extent(roles.k.last())];
-    // With few columns the rows take the place of the columns: lanes lie along them.
+    // With few columns, lanes lie along the rows.
     let few = roles.n.is_empty() || roles.n.iter().map(|d| known(loops.extents[*d])).product::<i64>() <= FEW_COLUMNS;
-    // Batches and all but the last rows and columns by one.
+    // Batches and all but the last rows and columns are tiled by one.
     let sized = |rows: i64, columns: i64| {
         let rows = if few { columns } else { rows };
         let mut tile = vec![0; loops.extents.len()];
@@ -165,14 +165,14 @@ fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     (tile, choice)
 }
 
-/// Whole rows: a subgroup for each where its size is known, else a workgroup.
+/// Whole rows: one subgroup per row where its size is known, else one workgroup.
 fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
     let rank = dispatch.row_loops().expect("invariant: the class says that they are rows");
     let rows = known(loops.extents[..rank].iter().map(|e| known(*e)).product());
     let length: i64 = dispatch.inner_extents().iter().map(|e| known(*e)).product();
     let subgroup = gpu.exact_subgroup_size().map(i64::from).filter(|s| *s > 1);
     let software = gpu.is_cpu_adapter();
-    // The cost of starting a row should be little beside its elements.
+    // Starting a row should cost little beside its elements.
     let held = match (software, length) {
         (true, ..=128) => 4,
         (true, ..=1024) => 2,
@@ -205,7 +205,7 @@ fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i6
 }
 
 fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
-    // One subgroup walks a long contiguous range on a software adapter; hardware hides latency by many invocations.
+    // On a software adapter one subgroup walks a long contiguous range; hardware hides latency by many invocations.
     let (invocations, widest, target) =
         if gpu.is_cpu_adapter() { (8, 8, task_elements(loops, 16_384)) } else { (256, 4, 1_024) };
     let tile = contiguous_tile(loops, target);
@@ -221,7 +221,7 @@ fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     (tile, choice)
 }
 
-/// Lanes of one access: every run of contiguous elements of a tile must begin and end at a multiple of it.
+/// Lanes of one access: a divisor of every contiguous run of a tile, and of where it begins.
 fn elementwise_width(root: Op, loops: &Loops, tile: &[i64], widest: i64) -> i64 {
     let four_bytes = root.result(0).ty().element_size_bytes() == Some(4)
         && root.result(0).ty().element() == Type::f32(root.context());
@@ -240,7 +240,7 @@ fn gpu_generic(loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) 
         workgroup_size: [64, 1, 1],
         register_tile: vec![1],
         reduction_step: 1,
-        // A bound: distribution takes what is aligned, for reductions down columns and windows over channels.
+        // An upper bound: distribution uses what is aligned, for column reductions and windows over channels.
         vector_width: if gpu.is_cpu_adapter() { 8 } else { 4 },
         ..KernelChoice::default()
     };
@@ -254,14 +254,14 @@ pub(crate) fn task_elements(loops: &Loops, most: i64) -> i64 {
     share.clamp(64.min(most), most)
 }
 
-/// A tile of about `target` elements that is contiguous in row-major order: inner loops whole, one cut, outer ones by 1.
+/// A tile of about `target` elements, contiguous in row-major order: inner loops whole, one cut, outer ones by 1.
 pub(crate) fn contiguous_tile(loops: &Loops, target: i64) -> Vec<i64> {
     let rank = loops.extents.len();
     let mut tile = vec![0; rank];
     let mut room = target.max(1);
     for i in (0..rank).rev().filter(|i| loops.tileable[*i]) {
         let extent = known(loops.extents[i]);
-        // A loop of unknown length is always cut: a tile of it would have no bound.
+        // A loop of dynamic extent is always cut: its tile would be unbounded.
         if extent <= room && loops.extents[i] != DYNAMIC {
             room /= extent;
             continue;

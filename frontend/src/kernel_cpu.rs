@@ -1,6 +1,7 @@
 //! The cost model for CPUs: task tiles, register tiles, blocks of the reduction.
 //!
-//! Extents are static, so that a tile that divides them leaves no remainder inside a task; where none does, the loop is not cut.
+//! Extents are static, so that a tile that divides them leaves no remainder inside a task; a loop without such a tile is not
+//! cut.
 
 use crate::dispatch::Dispatch;
 use crate::kernel::{self, Kernel};
@@ -15,7 +16,7 @@ use monopour_program::CpuTarget;
 const TASK_ROWS: i64 = 64;
 /// Columns of a task of a matrix product.
 const TASK_COLUMNS: i64 = 256;
-/// A loop without a fitting divisor is cut all the same beyond this extent; what the last tile leaves over is not vectorised.
+/// A loop without a dividing tile is cut all the same beyond this extent; the remainder of its last tile is not vectorised.
 const MAX_WHOLE: i64 = 8_192;
 /// Longest reduction that is not blocked. Each step reads another row of the right operand: with a power-of-two row stride more
 /// of them than this fall out of the second-level cache before they are read again (measured: 1,024 cubed takes 1.8 times as
@@ -25,7 +26,7 @@ const MAX_REDUCTION: i64 = 512;
 const REDUCTION_BLOCK: i64 = 256;
 /// Elements of an elementwise task.
 const TASK_ELEMENTS: i64 = 65_536;
-/// Elements of a task whose ops read what others have written: they stay in the first-level cache.
+/// Elements of a task with producers and consumers: its intermediates stay in the first-level cache.
 const LINE_ELEMENTS: i64 = 4_096;
 /// Elements of a line of an image.
 const LINE: i64 = 64;
@@ -33,7 +34,7 @@ const LINE: i64 = 64;
 /// The form of the code inside a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Inner {
-    /// Nothing: linalg ops stay as they are until code generation makes loops over vectors of them.
+    /// Linalg ops stay, for code generation to vectorise.
     Plain,
     /// Register tiles of a matrix product.
     Contraction { rows: i64, columns: i64, block: Option<i64> },
@@ -72,8 +73,8 @@ fn contiguous(loops: &Loops, elements: i64) -> Vec<i64> {
     finish(tile, loops)
 }
 
-/// Whether a transform script makes the register tiles of a contraction. Code generation makes those of the others, and packs a
-/// transposed right operand by squares in registers.
+/// Whether a transform script makes the register tiles of a contraction. Code generation makes all others, and packs
+/// transposed right operands.
 fn is_scripted(dispatch: &Dispatch) -> bool {
     dispatch.matmul().is_some_and(|op| !pack::is_transposed(op))
 }
@@ -89,7 +90,7 @@ fn product(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
         }
     };
     found.batch.iter().for_each(|d| tile[*d] = 1);
-    // Without rows to share them, columns are read once: long tasks, which are many enough.
+    // Without rows, columns are read once: long tasks, of which there are enough.
     let rows = if found.n.is_empty() { TASK_ROWS / 2 } else { TASK_ROWS };
     set(&found.m, rows, &mut tile);
     set(&found.n, if found.m.is_empty() { TASK_COLUMNS / 2 } else { TASK_COLUMNS }, &mut tile);
@@ -104,7 +105,7 @@ fn convolution(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
     if let Some(line) = found.image.last() {
         tile[*line] = known_tile(loops.extents[*line], LINE);
     }
-    // Channels after the image lie beside each other; before it, they share what a vector of the image reads.
+    // Channels after the image are contiguous; before it, they share the loads of an image vector.
     let inner = |d: &usize| found.image.last().is_some_and(|line| d > line);
     for d in found.channels.iter().chain(&found.depth) {
         let wanted = if inner(d) { TASK_COLUMNS } else { TASK_ROWS / 4 };
@@ -113,12 +114,12 @@ fn convolution(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
     finish(tile, loops)
 }
 
-/// As [`task_tile`]; a loop of unknown length is cut as it comes.
+/// As [`task_tile`]; a loop of dynamic extent is cut by `wanted`.
 fn known_tile(extent: i64, wanted: i64) -> i64 {
     if extent == DYNAMIC { wanted } else { task_tile(extent.max(1), wanted, 1) }
 }
 
-/// Only loops that can be cut are, and few enough for a grid.
+/// Keeps loops that cannot be tiled whole, and the grid within its limits.
 fn finish(mut tile: Vec<i64>, loops: &Loops) -> Vec<i64> {
     for (t, can) in tile.iter_mut().zip(&loops.tileable) {
         *t = if *can { *t } else { 0 };
@@ -133,8 +134,8 @@ fn is_static(dispatch: &Dispatch) -> bool {
     linalg::loops(dispatch.main()).is_some_and(|loops| !loops.extents.contains(&DYNAMIC))
 }
 
-/// One row by one of the first loops, and rows of about a task's elements of the last: a number that divides them, because what an
-/// op of a task leaves to the next has a known size.
+/// One row of the first loops, and about a task's elements of the last: a divisor, so that intermediates of a task have
+/// static sizes.
 fn rows(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
     let rank = dispatch.row_loops().unwrap_or(0);
     let length: i64 = dispatch.inner_extents().iter().map(|e| linalg::known(*e)).product();
@@ -191,8 +192,8 @@ fn register_tile(m: i64, task_columns: i64, lanes: i64, cpu: &CpuTarget) -> (i64
     ((rows * spare).min(m), columns)
 }
 
-/// Elements of one vector in a loop of `extent` iterations: a power of two of registers, at most `most`, such that what
-/// is left over fits a register or is such a power itself. Vectors of other widths fall apart into single elements in LLVM.
+/// Elements of one vector in a loop of `extent` iterations: a power of two of registers, at most `most`, whose remainder
+/// fits a register or is such a power itself. LLVM scalarizes vectors of other widths.
 fn whole_vectors(extent: i64, lanes: i64, most: i64) -> i64 {
     let fits = |rest: i64| rest <= lanes || (rest % lanes == 0 && (rest / lanes).count_ones() == 1);
     let mut vectors = if most >= 8 {
@@ -217,14 +218,14 @@ fn task_tile(extent: i64, wanted: i64, register: i64) -> i64 {
     even_tile(extent, wanted, register).unwrap_or(whole)
 }
 
-/// The divisor of `extent` between half and twice `wanted` that leaves the smallest part of a register tile over; of equal ones
-/// that closest to `wanted`.
+/// The divisor of `extent` between half and twice `wanted` with the smallest partial register tile; of equal ones the
+/// closest to `wanted`.
 fn even_tile(extent: i64, wanted: i64, register: i64) -> Option<i64> {
     let candidates = ((wanted / 2).max(1)..=wanted * 2).filter(|d| extent % d == 0);
     candidates.min_by_key(|d| (d % register * 64 / d, (d - wanted).abs()))
 }
 
-/// Whether vectors of the operands' elements lie in memory as single elements do. `i1` does not: a vector of it is packed bits.
+/// Whether vectors of the operands' elements lie in memory as scalars do. `i1` does not: a vector of it is packed bits.
 pub(crate) fn can_vectorize(op: Op) -> bool {
     let plain = |ty: Type| {
         let element = ty.element();

@@ -1,8 +1,21 @@
 //! From a model to tiled and fused linalg on tensors.
 //!
-//! The phases, in order: [`import`] (a model file to canonical linalg, weights mapped), [`fuse`] (elementwise fusion, dispatch
-//! roots with their producers), [`tile`] (one `scf.forall` per dispatch, by a generated transform script), [`place`] (memory
-//! spaces as tensor encodings, block mappings). Everything is still a tensor after all of them.
+//! The phases, in order; their results are tensors:
+//!
+//! * [`import`]: a model file to canonical linalg, weights mapped; one file per step, in the order of `import/mod.rs`.
+//! * [`fuse`]: elementwise fusion and dispatches. `specialize`: fills and products as named ops; `split_reduction`: long
+//!   reductions in two; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
+//! * [`windows`]: dispatches over tensors larger than a binding, in parts.
+//! * [`tile`]: one `scf.forall` per dispatch. `isolate`: a dispatch in a module of its own; `transforms`: the generated
+//!   scripts; `rows_tile`, with `rows_slice`: row groups; `pack`: panels of products; `grid`: at most three grid dimensions;
+//!   `whole_slices`: slices of whole outputs.
+//! * [`place`]: memory spaces as tensor encodings, block mappings.
+//!
+//! Shared by them:
+//!
+//! * `linalg`: maps, iterators and operands of an op; `products`: loops of contractions and convolutions; `rows`: ops of row
+//!   groups.
+//! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_cpu`: the cost models of GPU and CPU.
 
 mod block_graph;
 mod dispatch;

@@ -13,7 +13,7 @@ const NOT_STRUCTURED: [&str; 6] = [
     ops::linalg::WINOGRAD_OUTPUT_TRANSFORM,
 ];
 
-/// Whether the compiler takes this linalg op (or terminator of one).
+/// Whether this linalg op (or terminator of one) is supported.
 pub(crate) fn is_supported(op: Op) -> bool {
     op.dialect() == "linalg" && !NOT_STRUCTURED.contains(&op.name())
 }
@@ -64,8 +64,8 @@ pub(crate) fn loop_extents(op: Op) -> Option<Vec<i64>> {
     extents.into_iter().collect()
 }
 
-/// Whether every loop is parallel, every result is written through a permutation, and every operand is read through distinct dims;
-/// the body neither counts nor reads elsewhere.
+/// Whether all loops are parallel, results are written through permutations, operands are read through distinct dims, and
+/// the body has neither `linalg.index` nor reads of other tensors.
 pub(crate) fn is_elementwise(op: Op) -> bool {
     let (Some(maps), Some(parallel)) = (indexing_maps(op), parallel_loops(op)) else { return false };
     let inputs = num_inputs(op);
@@ -82,11 +82,11 @@ pub(crate) fn is_data_movement(op: Op) -> bool {
     op.is(ops::linalg::GENERIC) && op.body().is_some_and(|b| b.ops().len() == 1)
 }
 
-/// Loops that a tile may cut: the slices of an operand are then what upstream's tiling computes from the map.
+/// The loops that may be tiled: those for which upstream's tiling computes the right slices.
 ///
-/// It evaluates each map at the tile's first and last iteration, for the loops that stay whole too. That is right for
-/// bare dimensions and for sums of dimensions with positive factors; an op with any other expression over loops
-/// (a reversed dimension, an offset, a remainder) stays whole.
+/// It evaluates each map at the first and last iteration of the tile, untiled loops included: right for bare dimensions and
+/// for sums of dimensions with positive factors. An op with any other expression (a reversed dimension, an offset, a
+/// remainder) is not tiled.
 pub(crate) fn can_tile_loops(op: Op) -> Vec<bool> {
     let maps = indexing_maps(op).unwrap_or_default();
     let can = maps.iter().flat_map(|m| m.results()).all(|e| is_positive_sum(e) || is_constant(e));
@@ -113,11 +113,11 @@ fn is_constant(expr: AffineExpr) -> bool {
 pub(crate) struct Loops {
     /// Trip counts.
     pub extents: Vec<i64>,
-    /// Which of them a tile may cut: parallel, and in maps that tiling understands.
+    /// The loops that may be tiled: parallel, and in maps that upstream's tiling slices correctly.
     pub tileable: Vec<bool>,
 }
 
-/// The loops of an op; `None` where some trip count follows from no bare dimension of a map.
+/// The loops of an op; `None` where the trip count of one cannot be read from a bare dimension.
 pub(crate) fn loops(op: Op) -> Option<Loops> {
     match op.name() {
         ops::linalg::FILL => {
@@ -149,7 +149,7 @@ pub(crate) fn matmul_reduction(op: Op) -> Option<i64> {
     positions.iter().position(|d| *d == 2).map(|i| shape[i])
 }
 
-/// An extent to plan with: what is not known is taken for middling, and nothing is less than one.
+/// An extent for the cost model: a middling one for a dynamic extent, at least one.
 pub(crate) fn known(extent: i64) -> i64 {
     if extent == DYNAMIC { 1_024 } else { extent.max(1) }
 }

@@ -1,4 +1,4 @@
-//! Panels of a matrix product's right operand that many register tiles read are copied into a buffer of the task first.
+//! Packs panels of a matrix product's right operand that many register tiles read into a buffer of the task.
 //!
 //! ```text
 //! scf.for %i .. {                                        %p = scf.for %k .. iter_args(%q = %e) {
@@ -8,9 +8,8 @@
 //!                                                        scf.for %i .. { linalg.matmul ins(%a, %p) .. }
 //! ```
 //!
-//! A panel's rows lie as far apart as the operand is wide. Where that is a power of two they fall on each other in the caches,
-//! and each row is a page of its own; packed, a panel is read from the first-level cache. A transposed operand comes out in
-//! the order in which the product reads it.
+//! The rows of a panel have the stride of the operand. A power of two maps them to the same cache sets, and each row to its
+//! own page; a packed panel stays in the first-level cache. A transposed operand is packed in the order of its reads.
 //! Limits: panels of static size up to [`MAX_PANEL_BYTES`], read by at least [`MIN_READERS`] tiles; others stay as they are.
 
 use crate::linalg;
@@ -19,9 +18,9 @@ use monopour_ir::{
     AffineMap, Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value,
 };
 
-/// What goes to the stack of a task without harm.
+/// Largest panel, which lies on the stack of a task.
 const MAX_PANEL_BYTES: u64 = 64 << 10;
-/// Fewer readers do not pay for the copy.
+/// Fewest readers for which the copy pays.
 const MIN_READERS: i64 = 4;
 
 /// Packs the panels of these products, all of which are in loops over register tiles.
@@ -40,13 +39,13 @@ pub(crate) fn run<'c>(products: Vec<Op<'c>>, rw: &mut Rewriter<'c>) -> Result<()
     Ok(())
 }
 
-/// Whether the right operand has the columns first.
+/// Whether the right operand is transposed.
 pub(crate) fn is_transposed(product: Op) -> bool {
     let dims = linalg::indexing_maps(product).and_then(|maps| maps[1].dim_positions());
     dims.is_some_and(|dims| dims == [1, 2])
 }
 
-/// The slice that a product reads on its right, and the loop over row tiles that does not change it.
+/// The slice of the right operand, and the loop over row tiles in which it is invariant.
 fn panel<'c>(product: Op<'c>) -> Option<(Op<'c>, Op<'c>)> {
     let slice = product.operand(1).defining_op().filter(|op| op.is(ops::tensor::EXTRACT_SLICE))?;
     let tiles = product.parent().filter(|op| op.is(ops::scf::FOR))?;
@@ -62,7 +61,8 @@ fn trip_count(tiles: Op) -> Option<i64> {
     Some((upper? - lower?) / step.filter(|s| *s > 0)?)
 }
 
-/// Whether an op can move before a loop: it uses nothing from inside but index arithmetic that can move as well.
+/// Whether an op can be hoisted out of a loop: its operands are from outside, or index arithmetic that can be hoisted as
+/// well.
 fn is_invariant(op: Op, tiles: Op) -> bool {
     op.operands().into_iter().all(|value| match value.defining_op() {
         Some(def) if !def.is_inside(tiles) => true,
@@ -81,7 +81,7 @@ fn hoist<'c>(op: Op<'c>, tiles: Op<'c>, rw: &mut Rewriter<'c>) {
     rw.move_before(op, tiles);
 }
 
-/// The loop that copies the panel, a row of the reduction at a time, before the loop over row tiles.
+/// The loop that copies the panel, one row of the reduction at a time, in front of the loop over row tiles.
 fn pack<'c>(slice: Op<'c>, transposed: bool, tiles: Op<'c>) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc) = (slice.context(), slice.location());
     let source = slice.result(0);

@@ -1,4 +1,4 @@
-//! Where things run and live: block mappings on the dispatches, and memory spaces as tensor encodings.
+//! Block mappings on the dispatches, and memory spaces as tensor encodings.
 //!
 //! Before / after (GPU):
 //!

@@ -1,5 +1,4 @@
-//! Sums of products: which loops of an op are the batches, rows and columns of a contraction, or the image and the window of a
-//! convolution.
+//! Loops of sums of products: batches, rows and columns of a contraction, image and window of a convolution.
 //!
 //! Before / after [`normalize`]:
 //!
@@ -7,8 +6,9 @@
 //! generic (b, k, m, n) -> (b, m, k), (b, k, n), (b, m, n)    generic (d0, d1, d2, d3) -> (d0, d1, d3), (d0, d3, d2), (d0, d1, d2)
 //! ```
 //!
-//! Ensures, after [`normalize`]: the loops of every reduction with one result are its result's dimensions in their order, then
-//! the reductions in the order of the first operand that has them all (sums of floats are reassociated by it). So the loops of a contraction and of an elementwise op that reads its result are numbered alike.
+//! Ensures, after [`normalize`]: the loops of every reduction with one result are its result's dimensions in order, then the
+//! reductions in the order of the first operand that has them all (float sums are reassociated). So the loops of a
+//! contraction and of its elementwise reader are numbered alike.
 
 use crate::linalg;
 use monopour_ir::ops;
@@ -48,8 +48,8 @@ pub(crate) struct ConvolutionLoops {
     pub k: Vec<usize>,
 }
 
-/// The loops of a contraction: a matmul, or a generic whose body is `out + a * b` and whose maps are projections of its loops.
-/// `None` where no dimension of the result is in one operand only: that is a reduction of an elementwise product.
+/// The loops of a contraction: a matmul, or a generic whose body is `out + a * b` and whose maps are projections of its
+/// loops. `None` where every dimension of the result is in both operands: a reduction of an elementwise product.
 pub(crate) fn contraction_loops(op: Op) -> Option<ContractionLoops> {
     if op.is(ops::linalg::MATMUL) {
         return Some(ContractionLoops { batch: vec![], m: vec![0], n: vec![1], k: vec![2], lhs: 0 });
@@ -59,7 +59,7 @@ pub(crate) fn contraction_loops(op: Op) -> Option<ContractionLoops> {
         return None;
     }
     let [a, b, out] = [0, 1, 2].map(|i| maps[i].dim_positions().unwrap_or_default());
-    // The right operand is the one that the last dimension of the result is in.
+    // The right operand has the last dimension of the result.
     let lhs = usize::from(out.last().is_some_and(|d| a.contains(d) && !b.contains(d)));
     let (left, right) = if lhs == 0 { (&a, &b) } else { (&b, &a) };
     let mut loops = ContractionLoops { batch: vec![], m: vec![], n: vec![], k: vec![], lhs };
@@ -164,7 +164,7 @@ pub(crate) fn normalize<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     }
 }
 
-/// The old loop at each new position; `None` where they already are in order, or the body asks for them by number.
+/// The old loop at each new position; `None` if already in order, or if the body has `linalg.index`.
 fn new_order(op: Op) -> Option<Vec<usize>> {
     let (maps, parallel) = (linalg::indexing_maps(op)?, linalg::parallel_loops(op)?);
     if op.num_results() != 1 || parallel.iter().all(|p| *p) || !op.find_all(ops::linalg::INDEX).is_empty() {

@@ -1,4 +1,4 @@
-//! Row groups: reductions along rows, and the pointwise ops that share their rows, as one dispatch.
+//! Row groups: reductions along rows, and pointwise ops over the same rows, as one dispatch.
 //!
 //! ```text
 //! %m = generic max   (i, j) -> (i, j), (i)              rows: i; each op below has i as its first loop
@@ -13,9 +13,9 @@
 //! - pointwise on `[rows.., inner..]`: the other loops are parallel, with the extents of the reductions,
 //! - pointwise on `[rows..]`.
 //!
-//! It reads the group's values at its own row, and other tensors at its own row, or through maps that do not mention the rows.
-//! A value `[rows.., inner..]` that nothing outside reads lies where its last reader puts its result: that reader has it as
-//! `outs`. Values `[rows..]` that nothing outside reads are temporaries of a tile.
+//! It reads the group's values at its own row, and other tensors at its own row, or through maps without the row loops. A
+//! value `[rows.., inner..]` without readers outside is overwritten by its last reader, which has it as `outs`. Values
+//! `[rows..]` without readers outside are temporaries of a tile.
 
 use crate::{linalg, products};
 use monopour_ir::ops;
@@ -73,7 +73,7 @@ pub(crate) fn kind(op: Op, rows: usize) -> Option<Kind> {
     (fits && op.num_results() > 0).then_some(kind)
 }
 
-/// Whether each result is one row loop, or mentions none.
+/// Whether each result is one row loop, or has none.
 fn keeps_rows_apart(map: AffineMap, rows: usize) -> bool {
     map.results().into_iter().all(|e| match e.kind() {
         AffineExprKind::Dim(_) => true,

@@ -1,6 +1,6 @@
-//! Which ops form a row group: grown from a reduction, along the values of the group.
+//! Forms row groups: each is grown from a reduction, along the values of the group.
 //!
-//! A group can run at one place of its block: no op outside it both depends on one of its values and is read by it.
+//! A group is convex: no op outside it both depends on one of its values and is read by it.
 //! Decides only; [`crate::fuse_form`] carries it out.
 
 use crate::block_graph::BlockGraph;
@@ -10,11 +10,11 @@ use monopour_ir::{Op, Value, WalkOrder};
 use std::collections::HashSet;
 use tracing::trace;
 
-/// Longest rows that one group walks when there are fewer rows than [`FEW_ROWS`]: more would leave a device idle.
+/// Longest rows of a group with fewer rows than [`FEW_ROWS`]: longer ones would leave a device idle.
 const MAX_LONE_ROW: i64 = 1 << 16;
 const FEW_ROWS: i64 = 8;
 
-/// A group, as decided.
+/// A row group.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'c> {
     /// In program order; the last one is the root.
@@ -59,7 +59,7 @@ fn grow<'c>(graph: &BlockGraph<'c>, seed: Op<'c>, rows: usize, taken: &HashSet<O
         members.insert(op);
         match fits.and_then(|()| runs_as_one(graph, &members, rows)) {
             Ok(()) => {
-                // Ops that did not fit before may fit with this one.
+                // Candidates refused before may join with this one.
                 refused.clone_from(taken);
                 refusals.clear();
             }
@@ -78,7 +78,7 @@ fn grow<'c>(graph: &BlockGraph<'c>, seed: Op<'c>, rows: usize, taken: &HashSet<O
     Group { members: ordered, chained }
 }
 
-/// Whether the members can run at one place of their block, and have memory for their values.
+/// Whether the members are convex in their block, and have destinations for their values.
 fn runs_as_one(graph: &BlockGraph, members: &HashSet<Op>, rows: usize) -> Result<(), &'static str> {
     if !graph.is_convex(members) {
         return Err("an op outside depends on the group and is read by it");
@@ -92,7 +92,7 @@ fn in_order<'c>(graph: &BlockGraph<'c>, members: &HashSet<Op<'c>>) -> Vec<Op<'c>
     ordered
 }
 
-/// The loops of a group's seed.
+/// The iteration space of a group's seed.
 struct Space {
     rows: usize,
     extents: Vec<i64>,
@@ -114,7 +114,7 @@ impl Space {
     }
 }
 
-/// Ops that read a value of the group or whose value it reads, and reductions of what it reads: in program order.
+/// Producers and consumers of the group's values, and reductions of its inputs, in program order.
 fn candidates<'c>(graph: &BlockGraph<'c>, members: &HashSet<Op<'c>>) -> Vec<Op<'c>> {
     let mut found: HashSet<usize> = HashSet::new();
     for op in members {
@@ -131,7 +131,7 @@ fn candidates<'c>(graph: &BlockGraph<'c>, members: &HashSet<Op<'c>>) -> Vec<Op<'
     found.into_iter().map(|i| graph.ops()[i]).collect()
 }
 
-/// Whether the op and the members read each other's values at their own rows and not whole, and it computes something.
+/// Whether the op computes something, and it and the members read each other's values at their own rows only.
 fn joins(op: Op, rows: usize, members: &HashSet<Op>) -> bool {
     if linalg::is_data_movement(op) && linalg::num_inputs(op) == 0 {
         return false;
@@ -151,7 +151,7 @@ fn joins(op: Op, rows: usize, members: &HashSet<Op>) -> bool {
         && !members.iter().any(|m| captures(*m, &|def| def == op))
 }
 
-/// The chained destinations of a group; `None` where a value as long as the rows has no place.
+/// The chained destinations of a group; `None` where a value `[rows.., inner..]` has none.
 fn homes<'c>(ordered: &[Op<'c>], members: &HashSet<Op<'c>>, rows: usize) -> Option<Vec<(Op<'c>, usize)>> {
     let mut chained: Vec<(Op, usize)> = vec![];
     for op in ordered {

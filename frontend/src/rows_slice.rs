@@ -1,5 +1,5 @@
-//! Slices of operands at the rows of a tile, and the temporaries of a tile: of static size along the rows, whatever part of them
-//! the last tile uses.
+//! Slices of operands at the rows of a tile, and its temporaries: of static size along the rows, also in a partial last
+//! tile.
 
 use crate::linalg;
 use monopour_ir::ops;
@@ -9,14 +9,14 @@ use monopour_ir::{
 };
 use std::collections::HashMap;
 
-/// An index: known, or a value.
+/// An index, static or a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Index<'c> {
     Static(i64),
     Dynamic(Value<'c>),
 }
 
-/// One cut row loop.
+/// A tiled row loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut<'c> {
     id: Value<'c>,
@@ -26,8 +26,8 @@ pub(crate) struct Cut<'c> {
 }
 
 impl<'c> Cut<'c> {
-    /// A loop as long as dimension `dim` of `value`, in tiles of `size`, the number of which is `id`; what is computed outside
-    /// the forall goes before `anchor`.
+    /// A loop over dimension `dim` of `value` in tiles of `size`, at tile `id`; ops outside of the forall are created before
+    /// `anchor`.
     pub fn new(
         id: Value<'c>,
         value: Value<'c>,
@@ -48,7 +48,7 @@ impl<'c> Cut<'c> {
         };
         Ok(Self { id, size, extent, count })
     }
-    /// The same loop, counted by another value.
+    /// The same loop at another tile id.
     pub fn counted_by(self, id: Value<'c>) -> Self {
         Self { id, ..self }
     }
@@ -58,7 +58,7 @@ impl<'c> Cut<'c> {
     }
 }
 
-/// The extent of a dimension; a dynamic one is asked for before `anchor`.
+/// The extent of a dimension; a `tensor.dim` is created before `anchor`.
 fn extent<'c>(value: Value<'c>, dim: usize, anchor: Op<'c>, rw: &mut Rewriter<'c>) -> Result<Index<'c>, Diagnostics> {
     let known = value.ty().shape().and_then(|s| s.get(dim).copied()).unwrap_or(DYNAMIC);
     if known != DYNAMIC {
@@ -91,21 +91,21 @@ struct Slice<'c> {
     sizes: Vec<Index<'c>>,
 }
 
-/// Makes the slices of one tile.
+/// Slices operands at one tile.
 pub(crate) struct Slicer<'c> {
     root: Op<'c>,
     cuts: Vec<Cut<'c>>,
     body: Block<'c>,
-    /// Offset and size of each cut loop, once asked for.
+    /// Offset and size of each tiled loop, once computed.
     tile: Vec<(Index<'c>, Index<'c>)>,
-    /// The tensor that each shared output starts as.
+    /// The initial tensor of each shared output.
     inits: HashMap<Value<'c>, Value<'c>>,
-    /// How each shared output is cut.
+    /// The slice of each shared output.
     cut_outputs: HashMap<Value<'c>, Slice<'c>>,
 }
 
 impl<'c> Slicer<'c> {
-    /// For the ops before `root`, in `body`; `inits` are the tensors that the shared outputs start as.
+    /// For the ops before `root`, in `body`; `inits` are the initial tensors of the shared outputs.
     pub fn new(root: Op<'c>, cuts: Vec<Cut<'c>>, body: Block<'c>, inits: HashMap<Value<'c>, Value<'c>>) -> Self {
         Self { root, cuts, body, tile: vec![], inits, cut_outputs: HashMap::new() }
     }
@@ -124,7 +124,7 @@ impl<'c> Slicer<'c> {
         Ok(self.tile.clone())
     }
 
-    /// The slice of `value`, operand `index` of an op, at the tile's rows; `None` where it has none of them.
+    /// The slice of `value`, operand `index` of an op, at the tile's rows; `None` where it has no row dimension.
     fn of(
         &mut self,
         op: Op<'c>,
@@ -153,7 +153,7 @@ impl<'c> Slicer<'c> {
         Ok(Some(slice))
     }
 
-    /// Which row loop each dimension of an operand is.
+    /// The row loop of each dimension of an operand.
     fn row_of_dims(&self, op: Op<'c>, index: usize, rank: usize) -> Vec<Option<usize>> {
         let cut = |d: usize| Some(d).filter(|d| *d < self.cuts.len());
         match linalg::indexing_maps(op) {
@@ -178,7 +178,7 @@ impl<'c> Slicer<'c> {
         }
     }
 
-    /// The part of a shared output that stands for the destination `index` of an op.
+    /// The slice of a shared output as the destination `index` of an op.
     pub fn slice(
         &mut self,
         op: Op<'c>,
@@ -202,7 +202,7 @@ impl<'c> Slicer<'c> {
         Ok(Slice { offsets: vec![Index::Static(0); rank], sizes })
     }
 
-    /// A temporary instead of the destination `index` of an op; a slice of it, where it has values.
+    /// A temporary as the destination `index` of an op; a slice of the destination, where that has values.
     pub fn temporary(&mut self, op: Op<'c>, index: usize, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
         let value = op.operand(index);
         let Some(empty) = value.defining_op().filter(|def| def.is(ops::tensor::EMPTY)) else {
@@ -217,7 +217,7 @@ impl<'c> Slicer<'c> {
             let old =
                 if *extent == DYNAMIC { dynamic.next().map(Index::Dynamic) } else { Some(Index::Static(*extent)) };
             let old = old.expect("invariant: an empty tensor has an operand for each dynamic dimension");
-            // A tile that may be smaller gets room for a whole one.
+            // A partial tile gets a temporary of the full size.
             sizes.push(match (&slice, rows[dim]) {
                 (Some(slice), Some(row)) => match slice.sizes[dim] {
                     Index::Static(size) => Index::Static(size),
@@ -250,7 +250,7 @@ impl<'c> Slicer<'c> {
         Ok(rw.create(subset(spec, slice, &[1], cx))?.result(0))
     }
 
-    /// The insertion of a result into the shared output that it is a part of.
+    /// The insertion of a result into its shared output.
     pub fn insertion(
         &mut self,
         value: Value<'c>,
@@ -265,7 +265,7 @@ impl<'c> Slicer<'c> {
         Ok(subset(spec, &slice, &[1, 1], rw.context()))
     }
 
-    /// The op on these operands, with the types of its destinations; its loop counters count from the tile's rows.
+    /// Clones the op onto these operands, with the types of its destinations; `linalg.index` is offset by the tile's rows.
     pub fn clone_onto(
         &mut self,
         op: Op<'c>,
@@ -327,7 +327,7 @@ fn offset_and_size<'c>(
     Ok((Index::Dynamic(offset), size))
 }
 
-/// The static form of indices, and the values of those that are not.
+/// Static indices, `DYNAMIC` for others, and the values of those.
 fn split<'c>(indices: &[Index<'c>]) -> (Vec<i64>, Vec<Value<'c>>) {
     let fixed = indices.iter().map(|i| match i {
         Index::Static(v) => *v,
@@ -340,7 +340,7 @@ fn split<'c>(indices: &[Index<'c>]) -> (Vec<i64>, Vec<Value<'c>>) {
     (fixed.collect(), values.collect())
 }
 
-/// Offsets, sizes and unit strides, after operands in these segments.
+/// Offsets, sizes and unit strides as operands and attributes of a slicing op, after operands in these segments.
 fn subset<'c, 'a>(spec: OpSpec<'c, 'a>, slice: &Slice<'c>, segments: &[i32], cx: Context<'c>) -> OpSpec<'c, 'a> {
     let (offsets, dynamic_offsets) = split(&slice.offsets);
     let (sizes, dynamic_sizes) = split(&slice.sizes);

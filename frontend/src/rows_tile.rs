@@ -1,4 +1,4 @@
-//! The forall of a row group, or of a dispatch that cannot be cut.
+//! The forall of a row group, or of a dispatch that cannot be tiled.
 //!
 //! Before / after, with 8 rows per tile:
 //!
@@ -14,10 +14,10 @@
 //!                                                 }
 //! ```
 //!
-//! Requires: what [`crate::rows`] says of the ops; without row loops, any ops.
-//! Ensures: one forall, from 0 by 1, a dimension for each row loop (one iteration where there is none, the first ones merged
-//! where there are more than three); every value that is used elsewhere is a result; the destination of a value that is not is a
-//! temporary of the tile.
+//! Requires: [`crate::rows`]' form; without row loops, any ops.
+//! Ensures: one forall, from 0 by 1, with a dimension per row loop (one iteration without any; the first ones merged where
+//! there are more than three); every value with uses outside is a result; the destination of any other is a temporary of the
+//! tile.
 
 use crate::dispatch::Dispatch;
 use crate::kernel::MAX_GRID_RANK;
@@ -30,7 +30,7 @@ use monopour_ir::{
 };
 use std::collections::HashMap;
 
-/// A trip count: static, or the marker of a dynamic one and its value.
+/// A trip count: static, or `DYNAMIC` and its value.
 type Bound<'c> = (i64, Option<Value<'c>>);
 
 /// Puts the dispatch into a forall of tiles of these sizes, one per row loop; each op keeps its markers.
@@ -83,7 +83,7 @@ pub(crate) fn run<'c>(
     Ok(forall)
 }
 
-/// The destination at the start of the chain of destinations that a value ends.
+/// The first destination of the chain that ends in a value.
 fn base<'c>(dispatch: &Dispatch<'c>, value: Value<'c>) -> Value<'c> {
     let mut value = value;
     while let (Some(def), Some(result)) = (value.defining_op(), value.result_index()) {
@@ -103,7 +103,7 @@ fn cuts<'c>(
 ) -> Result<Vec<Cut<'c>>, Diagnostics> {
     let mut cuts = vec![];
     for (row, size) in tile.iter().enumerate() {
-        // Some op has an operand whose dimension this loop is.
+        // Every row loop is a dimension of some operand.
         let source = dispatch.ops.iter().find_map(|(op, _)| {
             let maps = linalg::indexing_maps(*op)?;
             let at = |i: usize| maps[i].dim_positions()?.iter().position(|d| *d == row);
@@ -115,7 +115,7 @@ fn cuts<'c>(
     Ok(cuts)
 }
 
-/// The tiles by the tile ids of the grid, and the grid's trip counts: static, or a value.
+/// The row loops at the tile ids of the grid, and the grid's trip counts: static, or a value.
 fn onto_grid<'c>(
     cuts: Vec<Cut<'c>>,
     body: Block<'c>,
@@ -142,7 +142,7 @@ fn onto_grid<'c>(
     Ok((placed, bounds))
 }
 
-/// Copies the ops into the body, on slices; returns the outputs' values there, each with the shared output.
+/// Clones the ops into the body, onto slices; returns each output's value there with its shared output.
 fn fill_body<'c>(
     dispatch: &Dispatch<'c>,
     outputs: &[Value<'c>],
@@ -152,7 +152,7 @@ fn fill_body<'c>(
 ) -> Result<Vec<(Value<'c>, Value<'c>)>, Diagnostics> {
     let shared = body.args().split_off(body.num_args() - outputs.len());
     let mut inner: HashMap<Value, Value> = HashMap::new();
-    // The shared output in which the chain that starts at a destination of an op ends.
+    // The shared output at the end of the chain that starts at a destination of an op.
     let chain_of = |op: Op<'c>, result: usize| {
         let mut end = op.result(result);
         loop {

@@ -1,5 +1,5 @@
-//! Generics that are a fill or a matrix product become `linalg.fill` and `linalg.matmul` again, whatever order of loops and
-//! operands they were written in.
+//! Specializes generics that are a fill or a matrix product to `linalg.fill` and `linalg.matmul`, in any order of loops and
+//! operands.
 //!
 //! Before / after:
 //!
@@ -36,7 +36,7 @@ pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
     convert(module.op(), &target, &patterns, Mode::Partial).map(|_| ())
 }
 
-/// What a generic really is.
+/// The named form of a generic.
 enum Named<'c> {
     /// `linalg.fill` of this scalar.
     Fill(Value<'c>),

@@ -1,4 +1,4 @@
-//! Long reductions to one element become two: partial results, which run side by side, and the reduction of those.
+//! Splits long reductions to one element in two: parallel partial results, and their reduction.
 //!
 //! Before / after:
 //!
@@ -7,8 +7,8 @@
 //!      ins(%x) outs(%f)                  %r = generic add (i) -> (i), () ins(%p) outs(%f)
 //! ```
 //!
-//! The elements are combined in another order: float sums and products are reassociated. An extent that no useful number of parts
-//! divides leaves a rest, which a third reduction takes in.
+//! Float sums and products are reassociated. Without a useful divisor of the extent there is a remainder, which a third
+//! reduction takes in.
 //! Limits: one result, static extents, and a body that ends in an associative and commutative op on the old value.
 
 use crate::{linalg, specialize};
@@ -18,9 +18,9 @@ use monopour_ir::{
     Type, Value,
 };
 
-/// Reductions of at most so many elements stay whole.
+/// Most elements of a reduction that is not split.
 const MAX_WHOLE: i64 = 1 << 16;
-/// Elements per part, about.
+/// Approximate elements per part.
 const PART: i64 = 1 << 14;
 /// Fewest and most parts.
 const PARTS: [i64; 2] = [16, 1_024];
@@ -47,13 +47,13 @@ pub(crate) fn run<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), 
     Ok(())
 }
 
-/// The op by which a reduction takes the next element in, and the value that changes nothing.
+/// The combining op of a reduction, and its neutral element.
 struct Fold<'c> {
     op: Op<'c>,
     neutral: Attr<'c>,
 }
 
-/// Trip counts of a reduction to one element that is worth splitting.
+/// Trip counts of a reduction to one element that pays to split.
 fn long_reduction(op: Op) -> Option<Vec<i64>> {
     let extents = linalg::loop_extents(op).filter(|e| e.iter().all(|extent| *extent > 0))?;
     let none_parallel = linalg::parallel_loops(op)?.iter().all(|p| !p);
@@ -78,14 +78,14 @@ fn fold<'c>(op: Op<'c>) -> Option<Fold<'c>> {
     (once && is_number).then(|| Fold { op: fold, neutral: kind.identity(ty) })
 }
 
-/// How many of the first loops make a useful number of parts.
+/// Number of leading loops with a useful number of parts.
 fn leading_loops(extents: &[i64]) -> Option<usize> {
     let parts = |n: &usize| extents[..*n].iter().product::<i64>();
     let total: i64 = extents.iter().product();
     (1..extents.len()).find(|n| parts(n) >= PARTS[0]).filter(|n| parts(n) <= MAX_WHOLE && total / parts(n) >= 64)
 }
 
-/// Both reductions: the first loops run side by side in the first one.
+/// Both reductions: the first loops are parallel in the first one.
 fn split<'c>(
     op: Op<'c>,
     fold: &Fold<'c>,
@@ -162,7 +162,7 @@ fn combine<'c>(
     Ok(rw.create(spec)?.result(0))
 }
 
-/// As [`split`], of inputs that are read in order: as rows of equal length, and what is left over.
+/// As [`split`], for inputs that are read in order: as rows of equal length, and a remainder.
 fn split_flat<'c>(
     op: Op<'c>,
     fold: &Fold<'c>,

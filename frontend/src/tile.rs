@@ -13,10 +13,10 @@
 //! ```
 //!
 //! Requires: what [`crate::fuse`] ensures.
-//! Ensures: every linalg op is inside a forall with `monopour.kernel`, whose loops run from 0 by 1 over static trip counts; the
+//! Ensures: every linalg op is inside a forall with `monopour.kernel`, whose loops run from 0 by 1; the
 //! first op of a body writes the slice of the shared output, and each later one its predecessor's value.
-//! Each dispatch is cut in a function of its own (`isolate.rs`), because upstream's transforms look at all that is around it; one
-//! that upstream refuses is one tile. Dispatches of equal structure are cut once.
+//! Each dispatch is tiled in a function of its own (`isolate.rs`), because upstream's transforms walk all that surrounds it;
+//! one that upstream refuses becomes one tile. Dispatches of equal structure are tiled once.
 
 use crate::dispatch::{self, Dispatch, Role};
 use crate::fuse::unshare;
@@ -36,7 +36,7 @@ use monopour_program::{CpuTarget, GpuDescription};
 use std::collections::HashMap;
 use tracing::{Level, enabled, trace};
 
-/// What is compiled for.
+/// The target of a compilation.
 #[derive(Clone, Debug)]
 pub enum TargetDescription {
     /// A GPU through wgpu.
@@ -48,21 +48,21 @@ pub enum TargetDescription {
 /// Options of [`run`].
 #[derive(Debug)]
 pub struct TileOptions<'c> {
-    /// What is compiled for.
+    /// The target.
     pub target: TargetDescription,
-    /// A transform script of the user's, with the sequence `__transform_main`, applied instead of the generated one. Dispatches
-    /// that it leaves alone are tiled by the generated one.
+    /// The user's transform script with the sequence `__transform_main`, applied instead of the generated one. Dispatches
+    /// that it does not tile are tiled by the generated one.
     pub schedule: Option<Module<'c>>,
 }
 
-/// What [`run`] did.
+/// Statistics of [`run`].
 #[derive(Clone, Debug, Default)]
 pub struct TileReport {
     /// The transform scripts, in the order in which they were applied.
     pub scripts: Vec<String>,
-    /// Dispatches that differ in more than what they read; each was tiled once.
+    /// Dispatches of distinct structure; each was tiled once.
     pub distinct: usize,
-    /// Ops that upstream's transforms were given to look at, summed over all scripts: in proportion to the distinct dispatches.
+    /// Payload ops that upstream's transforms were given, over all scripts: in proportion to the distinct dispatches.
     pub payload_ops: usize,
 }
 
@@ -89,7 +89,7 @@ pub fn run(module: &Module, options: &TileOptions) -> Result<TileReport, Diagnos
     Ok(report)
 }
 
-/// The grid and the sizes of each dispatch, as later phases find them.
+/// Logs the grid and tile sizes of each dispatch.
 fn log(module: &Module) {
     if !enabled!(target: "tile", Level::TRACE) {
         return;
@@ -103,7 +103,7 @@ fn log(module: &Module) {
     }
 }
 
-/// Numbers the foralls, so that CSE does not compare the bodies of all that have equal operands with each other.
+/// Numbers the foralls, so that CSE does not compare the bodies of those with equal operands.
 fn tell_apart<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     for (number, forall) in module.op().find_all(ops::scf::FORALL).into_iter().enumerate() {
         rw.set_attr(forall, attributes::DISPATCH, Attr::i64(module.context(), number as i64));
@@ -120,7 +120,7 @@ fn apply_schedule(module: &Module, schedule: &Module) -> Result<(), Diagnostics>
     })
 }
 
-/// A user's forall without `monopour.kernel` becomes a dispatch of the class that always works.
+/// Makes a user's forall without `monopour.kernel` a dispatch of class generic.
 fn adopt<'c>(module: &Module<'c>, options: &TileOptions<'c>, rw: &mut Rewriter<'c>) {
     for forall in module.op().find_all(ops::scf::FORALL) {
         let nested = forall.ancestor(ops::scf::FORALL).is_some();
@@ -159,7 +159,7 @@ fn tile_dispatches<'c>(
                     isolated.border,
                 )
             }
-            // Nothing to cut: one tile.
+            // No loop can be tiled: one tile.
             _ => Way::Whole,
         });
     }
@@ -180,17 +180,17 @@ fn tile_dispatches<'c>(
     Ok(())
 }
 
-/// How a dispatch is cut.
+/// How a dispatch is tiled.
 enum Way<'c> {
-    /// Into rows.
+    /// As a row group.
     Rows(linalg::Loops),
-    /// By upstream's transforms: the number of its structure.
+    /// By upstream's transforms: the index of its structure.
     Cut(usize, Border<'c>),
     /// Not at all.
     Whole,
 }
 
-/// Functions of one dispatch each: dispatches of equal structure are one.
+/// Functions of one dispatch each, by structure.
 #[derive(Default)]
 struct Distinct<'c> {
     numbers: HashMap<StructuralKey, usize>,
@@ -198,7 +198,7 @@ struct Distinct<'c> {
 }
 
 impl<'c> Distinct<'c> {
-    /// The number of the dispatch's structure.
+    /// The index of the dispatch's structure.
     fn add(&mut self, key: StructuralKey, module: Module<'c>, plan: impl FnOnce() -> Plan) -> usize {
         *self.numbers.entry(key).or_insert_with(|| {
             self.functions.push((module, plan()));
@@ -206,7 +206,7 @@ impl<'c> Distinct<'c> {
         })
     }
 
-    /// Cuts each function, on all cores where there are many.
+    /// Tiles each function, in parallel where there are many.
     fn cut(self, cx: Context<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Tiled<'c>>, Diagnostics> {
         if self.functions.len() < MANY {
             return self.functions.into_iter().map(|(module, plan)| Tiled::of(module, &plan, rw)).collect();
@@ -229,17 +229,17 @@ impl<'c> Distinct<'c> {
     }
 }
 
-/// A function of one dispatch, cut into tiles.
+/// A function of one tiled dispatch.
 #[derive(Default)]
 struct Tiled<'c> {
-    /// `None` where upstream refuses to cut.
+    /// `None` where upstream refuses to tile.
     module: Option<Module<'c>>,
     scripts: Vec<String>,
     payload_ops: usize,
 }
 
 impl<'c> Tiled<'c> {
-    /// Cuts the one dispatch of `module` into tiles, and vectorises them where upstream can.
+    /// Tiles the dispatch of `module`, and vectorises the tiles where upstream can.
     fn of(module: Module<'c>, plan: &Plan, rw: &mut Rewriter<'c>) -> Result<Self, Diagnostics> {
         let mut tiled = Self::default();
         tiled.module = tiled.cut(module, plan, rw)?;
@@ -281,7 +281,7 @@ impl<'c> Tiled<'c> {
     }
 }
 
-/// The whole dispatch as one tile of the class that always works.
+/// The whole dispatch as one tile of class generic.
 fn whole<'c>(
     dispatch: &Dispatch<'c>,
     options: &TileOptions<'c>,
@@ -302,7 +302,7 @@ fn rows<'c>(
 ) -> Result<(), Diagnostics> {
     let (kernel, _) = choose(dispatch, loops, options);
     let tile = kernel.tile.clone();
-    // The first loops of more than a grid has become one, which needs their extents.
+    // Loops that the grid merges, which need static extents.
     let merged = (tile.len() + 1).saturating_sub(MAX_GRID_RANK);
     if merged > 1 && loops.extents[..merged].contains(&DYNAMIC) {
         return whole(dispatch, options, rw, "loops of unknown extent would have to be merged into one");
@@ -326,7 +326,8 @@ fn plan(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Pl
     Plan { number: dispatch.number, fused, kernel, inner, task, reduction }
 }
 
-/// Marks the ops of tiles that become vectors: static shapes, elements that lie in vectors as in memory. Whether there are any.
+/// Marks the ops to vectorise: of static shape, with elements that lie in vectors as in memory. Returns whether there are
+/// any.
 fn mark_vectors<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> bool {
     let mut found = false;
     for op in linalg::structured_ops(module.op()) {
@@ -352,7 +353,7 @@ fn apply_text(module: &Module, text: &str) -> Result<(), Diagnostics> {
     apply_named_sequence(module.op(), &script, SEQUENCE)
 }
 
-/// Markers go, and shared destinations are split again after the last cse.
+/// Removes markers, and gives each use its own destination again after the last cse.
 fn finish<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
     unshare(module, rw);
     for op in module.op().nested(WalkOrder::Pre) {

@@ -1,4 +1,4 @@
-//! The text of the transform scripts that tile a module: generated, printable, applied like a user's own.
+//! Generates the transform scripts that tile a module; they print, and apply like a user's own.
 
 use crate::kernel::Kernel;
 use crate::kernel_cpu::Inner;
@@ -7,7 +7,7 @@ use monopour_ir::Context;
 use monopour_ir::ops;
 use std::fmt::Write;
 
-/// Name of the sequence that is applied.
+/// Name of the entry sequence.
 pub(crate) const SEQUENCE: &str = "__transform_main";
 
 const FOLD_SLICES: &str = "tensor.fold_tensor_subset_ops_into_vector_transfers";
@@ -24,18 +24,18 @@ pub(crate) struct Plan {
     pub kernel: Kernel,
     /// The schedule inside a tile.
     pub inner: Inner,
-    /// Per loop of the root: the extent inside a tile; `None` where the last tile is smaller.
+    /// Per loop of the root: the extent inside a tile; `None` where the last tile is partial.
     pub task: Vec<Option<i64>>,
     /// Extent of the contraction's reduction.
     pub reduction: i64,
 }
 
-/// A script that puts each dispatch into one `scf.forall` that carries `monopour.kernel`, and cuts its tiles into loops.
+/// A script that tiles each dispatch into one `scf.forall` with `monopour.kernel`, and its tiles into loops.
 pub(crate) fn tiling(cx: Context, plans: &[Plan]) -> String {
     script(cx, plans, |dispatch| dispatch.tile())
 }
 
-/// A script that turns the ops marked [`VECTORIZE`] into vectors, and keeps accumulators in registers.
+/// A script that vectorises the ops marked [`VECTORIZE`], and keeps accumulators in registers.
 pub(crate) fn vectorizing(cx: Context, plans: &[Plan]) -> String {
     script(cx, plans, |dispatch| dispatch.vectorize())
 }
@@ -111,7 +111,7 @@ impl Dispatch<'_, '_> {
         handle
     }
 
-    /// The forall over tiles, producers fused into it; returns its handle.
+    /// Tiles to a forall and fuses the producers; returns its handle.
     fn tile_to_grid(&mut self) -> String {
         let root = self.find("root", "%module");
         let tile = list(&self.plan.kernel.tile);
@@ -175,7 +175,7 @@ impl Dispatch<'_, '_> {
         !self.plan.fused.contains(&"producer")
     }
 
-    /// Products one step of the reduction at a time; then all marked ops as vectors, accumulators hoisted out of loops.
+    /// Tiles products by one step of the reduction; then vectorises all marked ops and hoists accumulators.
     fn vectorize(&mut self) {
         let products = self.find_marked(" ops{[\"linalg.matmul\"]}");
         self.tile_using_for(&products, &[0, 0, 1], None);
@@ -244,7 +244,7 @@ impl Dispatch<'_, '_> {
         loops
     }
 
-    /// Splits the last, partial iteration off, so that the others have static shapes.
+    /// Peels the last, partial iteration, so that the others have static shapes.
     fn peel_if_ragged(&mut self, handle: &str, extent: Option<i64>, size: i64) {
         // Peeling a loop without a partial iteration is an error.
         if size == 1 || extent.is_some_and(|e| e % size == 0) {

@@ -1,4 +1,4 @@
-//! Give a tile that is the whole output its slice back.
+//! Restores the slice of a tile that is the whole output.
 //!
 //! Before / after:
 //!
@@ -10,8 +10,8 @@
 //!     tensor.parallel_insert_slice %r into %o[0] [7] [1]   tensor.parallel_insert_slice %r into %o[0] [7] [1]
 //! ```
 //!
-//! Canonicalization drops the extraction of a whole tensor. But only by a matching extraction does the in-place analysis
-//! see that the insertion writes back what already stands there; without one it copies the tile.
+//! Canonicalization drops the extraction of a whole tensor, but the in-place analysis needs a matching extraction to see
+//! that the insertion writes back the same elements; without one it copies the tile.
 //! Requires: dispatches of static shape. Ensures: no shared output is used but by extractions and insertions.
 
 use monopour_ir::ops;
@@ -51,7 +51,7 @@ fn restore<'c>(output: Value<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnosti
             .attr("static_strides", per_dim(1))
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0])),
     )?;
-    // All of them: parts of the output that are extracted beside the whole would be other values than it.
+    // All uses: a slice of the output beside the whole slice would be another value than a slice of that.
     for u in inside {
         rw.set_operand(u.op, u.index, slice.result(0));
     }

@@ -1,4 +1,4 @@
-//! Dispatches over tensors that are larger than a device can bind, in parts that it can.
+//! Splits dispatches over tensors larger than a binding into parts.
 //!
 //! Before / after (`%a`, `%b` and the result have 160 MiB each, a binding at most 128):
 //!
@@ -12,10 +12,10 @@
 //! ```
 //!
 //! Requires: what [`crate::fuse`] ensures.
-//! Ensures: what [`crate::fuse`] ensures; every window of a large tensor is contiguous and begins at a multiple of
+//! Ensures: [`crate::fuse`]'s postconditions; every window of a large tensor is contiguous and begins at a multiple of
 //! `ALIGNMENT_BYTES`.
-//! Limits: a dispatch none of whose parallel loops runs along the outermost dimension of every large tensor stays as it is, and
-//! so does one of dynamic shapes; distribution rejects what the device cannot bind.
+//! Limits: a dispatch of dynamic shapes, or without a parallel loop along the outermost dimension of every large tensor,
+//! stays whole; distribution rejects it if the device cannot bind it.
 
 use crate::dispatch::{self, Dispatch};
 use crate::linalg;
@@ -28,12 +28,12 @@ use monopour_ir::{
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
 
-/// Most parts of one dispatch: each is a kernel of its own, and a tensor of so many is larger than any memory.
+/// Most parts of one dispatch, each a kernel of its own; a tensor of more is larger than any memory.
 const MAX_PARTS: u64 = 1_024;
-/// Bindings begin at multiples of this on every device.
+/// Alignment of a binding's offset on every device.
 const ALIGNMENT_BYTES: u64 = 256;
 
-/// Splits the dispatches of `module` that `device` cannot bind as they are.
+/// Splits the dispatches of `module` that exceed `device`'s bindings.
 ///
 /// # Errors
 /// F0031 for a tensor that takes too many parts; what MLIR reports.
@@ -59,14 +59,14 @@ struct Windows<'c> {
     part: i64,
 }
 
-/// One part while it is written.
+/// The part that is being written.
 struct Part<'c, 'a> {
-    /// First iteration, and how many.
+    /// First iteration, and their number.
     at: (i64, i64),
     windows: HashMap<(Value<'c>, usize), Value<'c>>,
-    /// What the part's ops compute, by the results of the whole ones.
+    /// Results of the part's ops, by those of the original ops.
     results: HashMap<Value<'c>, Value<'c>>,
-    /// What a tensor holds after the parts so far.
+    /// Each tensor after the parts so far.
     current: &'a HashMap<Value<'c>, Value<'c>>,
 }
 
@@ -82,7 +82,7 @@ fn maps_of<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
     linalg::indexing_maps(op)
 }
 
-/// Fuse leaves generics, fills, and matrix products, whose last loop is the sum.
+/// Fuse leaves generics, fills, and matrix products, whose last loop is the reduction.
 fn is_parallel(op: Op, l: usize) -> bool {
     match op.name() {
         ops::linalg::FILL => true,
@@ -91,7 +91,7 @@ fn is_parallel(op: Op, l: usize) -> bool {
     }
 }
 
-/// The dimension that a map indexes by loop `l` alone; `Err` where the loop is in another expression.
+/// The dimension that is loop `l` alone; `Err` where the loop is in another expression.
 fn dimension(map: &AffineMap, l: usize) -> Result<Option<usize>, ()> {
     let mut found = None;
     for (d, e) in map.results().into_iter().enumerate() {
@@ -121,7 +121,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 impl<'c> Windows<'c> {
-    /// `None` if the dispatch can be bound as it is, or cannot be split.
+    /// `None` if the dispatch fits the bindings, or cannot be split.
     fn plan(dispatch: &Dispatch<'c>, most_bytes: u64) -> Option<Self> {
         let ops: Vec<Op> = dispatch.ops.iter().map(|(op, _)| *op).collect();
         let is_large = |v: Value<'c>| v.ty().static_size_bytes().is_some_and(|b| b > most_bytes);
@@ -179,7 +179,7 @@ impl<'c> Windows<'c> {
         (part > 0 && part < windows.extent && windows.targets().is_some()).then_some(windows)
     }
 
-    /// The results that something outside reads, each with the tensor whose place it takes; no two take one place.
+    /// The results with readers outside, each with the tensor that it overwrites; no two overwrite one.
     fn targets(&self) -> Option<Vec<(Value<'c>, Value<'c>)>> {
         let ops: Vec<Op> = self.ops.iter().map(|(op, _)| *op).collect();
         let mut out: Vec<(Value, Value)> = vec![];
@@ -196,7 +196,7 @@ impl<'c> Windows<'c> {
         Some(out)
     }
 
-    /// Refuses more parts than anyone can run, before they are written.
+    /// Refuses too many parts before they are written.
     fn check_parts(&self, most_bytes: u64) -> Result<(), Diagnostics> {
         let parts = self.extent.unsigned_abs().div_ceil(self.part.unsigned_abs().max(1));
         if parts <= MAX_PARTS {
@@ -216,7 +216,7 @@ impl<'c> Windows<'c> {
     fn split(&self, rw: &mut Rewriter<'c>, next: &mut i64) -> Result<(), Diagnostics> {
         let anchor = self.ops.last().expect("invariant: a dispatch has a root").0;
         let targets = self.targets().expect("invariant: planned");
-        // What a tensor holds after the parts so far.
+        // Each tensor after the parts so far.
         let mut current: HashMap<Value, Value> = HashMap::new();
         let mut first = 0;
         while first < self.extent {
@@ -260,7 +260,7 @@ impl<'c> Windows<'c> {
         found.expect("invariant: planned")
     }
 
-    /// The part of a tensor from outside that an op reads or overwrites.
+    /// The window of an outside tensor that an op reads or overwrites.
     fn window(
         &self,
         rw: &mut Rewriter<'c>,
@@ -273,7 +273,7 @@ impl<'c> Windows<'c> {
             return Ok(*known);
         }
         let ty = window_type(value.ty(), d, part.at.1);
-        // What holds nothing yet is not worth a slice, which would be a second reader of it.
+        // A slice of a `tensor.empty` would only be its second reader.
         let is_empty =
             value.defining_op().is_some_and(|e| e.is(ops::tensor::EMPTY)) && !part.current.contains_key(&value);
         let spec = if is_empty {
@@ -290,7 +290,7 @@ impl<'c> Windows<'c> {
         Ok(window)
     }
 
-    /// One op on its windows.
+    /// Clones one op onto its windows.
     fn copy(&self, rw: &mut Rewriter<'c>, op: Op<'c>, l: usize, part: &mut Part<'c, '_>) -> Result<(), Diagnostics> {
         let maps = maps_of(op).expect("invariant: planned");
         let mut operands = vec![];
@@ -323,7 +323,7 @@ fn is_inside(value: Value, ops: &[Op]) -> bool {
     value.defining_op().is_some_and(|op| ops.contains(&op))
 }
 
-/// The tensor from outside that a result overwrites, at first or second hand.
+/// The outside tensor that a result overwrites, directly or through a chain of destinations.
 fn place_of<'c>(result: Value<'c>, ops: &[Op<'c>]) -> Option<Value<'c>> {
     let mut value = result;
     while is_inside(value, ops) {
@@ -356,7 +356,7 @@ fn slice_spec<'c>(
         .attr("static_strides", Attr::dense_i64(cx, &vec![1; shape.len()]))
 }
 
-/// Bodies that ask for the loop's counter get that of the whole.
+/// Offsets `linalg.index` of the split loop by the part's first iteration.
 fn shift_indices<'c>(rw: &mut Rewriter<'c>, op: Op<'c>, l: usize, first: i64) {
     for index in op.find_all(ops::linalg::INDEX) {
         if first == 0 || index.attr("dim").and_then(|a| a.as_int()) != i64::try_from(l).ok() {

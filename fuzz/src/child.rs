@@ -1,4 +1,4 @@
-//! What a child does with a case: parse, bufferize under options that follow from the text, verify, free the buffers.
+//! The child: parses a case, bufferizes it under options derived from the text, verifies, frees the buffers.
 //!
 //! Reads cases from standard input (`LENGTH`, a newline, the text) and answers in lines: `phase NAME` before each step,
 //! then `invalid`, `refused`, `bufferized` or `broken`, with a number or a message.
@@ -23,7 +23,7 @@ pub fn serve() -> ExitCode {
 }
 
 fn serve_cases() {
-    // Where a panic was is half of what there is to know about it.
+    // A report of a panic needs its location.
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         let message = info.payload().downcast_ref::<String>().cloned();
@@ -38,7 +38,7 @@ fn serve_cases() {
             return;
         }
         line.clear();
-        // A panic has said so already.
+        // The hook has reported a panic.
         if let Ok(answer) = catch_unwind(AssertUnwindSafe(|| Context::scope(|cx| run(cx, &text)))) {
             say(&answer);
         }
@@ -56,7 +56,7 @@ fn run(cx: Context, text: &[u8]) -> String {
     cx.allow_unregistered_dialects(true);
     let module = match Module::parse(cx, text, "fuzz.mlir") {
         Ok(module) => module,
-        // One kind: messages of the parser hold names.
+        // One signature: messages of the parser contain names.
         Err(_) => return "invalid 0".to_owned(),
     };
     let mut hasher = DefaultHasher::new();
@@ -90,7 +90,7 @@ fn first_line(errors: &Diagnostics) -> String {
     errors.0.first().map(|d| d.message.replace('\n', " ")).unwrap_or_default()
 }
 
-/// Without an error there is nothing that a user could act on.
+/// A refusal without an error is a defect.
 fn refused(pass: &str, errors: &Diagnostics) -> String {
     if !errors.has_errors() {
         return format!("broken {pass} failed without an error");
@@ -110,7 +110,7 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Options that follow from the text, so that a file of the corpus always runs under the same.
+/// Options derived from the text, so that a file of the corpus always runs under the same.
 fn options(rng: &mut Rng) -> Options {
     if rng.below(4) == 0 {
         return Options::pipeline();

@@ -6,10 +6,12 @@
 //! ```
 //!
 //! A *finding* is a panic of ours, a crash or a hang after parsing, or a result that MLIR's verifier rejects.
-//! A crash while parsing is upstream's, and so is one that only follows text that is not valid: the parser left the
-//! process broken. Both are counted, kept apart, and described in `docs/upstream-crashes.md`.
-//! Not libFuzzer: LLVM's libraries come without coverage instrumentation. What is new is told by what the child reports
-//! instead: the codes of the diagnostics and the names of the operations that came out.
+//! A crash while parsing is upstream's, and so is one that only follows invalid text: the parser left the process broken.
+//! Both are counted, kept apart, and described in `docs/upstream-crashes.md`. Not libFuzzer: LLVM's libraries come without
+//! coverage instrumentation. Novelty is judged by the child's report instead: the codes of the diagnostics and the names of
+//! the resulting operations.
+//!
+//! The files: `mutate` (changes to text), `worker` (the child as its parent sees it), `child` (runs the cases).
 
 mod child;
 mod mutate;
@@ -22,9 +24,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use worker::{Outcome, Worker};
 
-/// Longest text that a mutation may make: a case should take milliseconds.
+/// Longest mutated text: a case should take milliseconds.
 const MAX_BYTES: usize = 16 * 1024;
-/// Modules that are mutated at the same time; the oldest that was found goes first.
+/// Most modules that are mutated at a time; the oldest is dropped first.
 const MAX_POPULATION: usize = 4_000;
 
 fn main() -> ExitCode {
@@ -54,7 +56,7 @@ fn corpus_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
-/// Where findings are written; not part of the repository.
+/// Folder of findings; not part of the repository.
 fn findings_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from).join("fuzz")
 }
@@ -70,7 +72,7 @@ fn corpus(folder: &Path) -> Vec<(String, String)> {
     files
 }
 
-/// Where mutation starts, and what is replayed: the corpus, and the programs that bufferization is tested with.
+/// The seeds of mutation and replay: the corpus, and the test programs of bufferization.
 fn seeds() -> Vec<(String, String)> {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bufferize/tests/programs");
     [corpus_folder(), programs.join("copies"), programs.join("meaning"), programs]
@@ -94,7 +96,7 @@ fn replay() -> ExitCode {
     if findings == 0 && !files.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs the cases of one child again, as `keep` wrote them, and says which one broke what.
+/// Runs the cases of one child again, as written by `keep`, and reports the failing ones.
 fn sequence(file: &Path) -> ExitCode {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let mut worker = Worker::start();
@@ -109,7 +111,7 @@ fn sequence(file: &Path) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What a run counted.
+/// Counts of a run.
 #[derive(Default)]
 struct Totals {
     cases: u64,
@@ -185,7 +187,7 @@ impl std::fmt::Display for Totals {
     }
 }
 
-/// Writes the case that was found into the folder of findings; where it is not its own fault, all cases of the child.
+/// Writes a case to the folder of findings; with all cases of the child, if it does not fail alone.
 fn keep(cases: &[String], outcome: &Outcome) {
     let folder = findings_folder();
     let name = format!("{}-{:016x}.mlir", outcome.kind(), outcome.signature());

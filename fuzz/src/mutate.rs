@@ -1,11 +1,11 @@
-//! Changes to MLIR text that often leave it valid: lines moved, values and numbers exchanged, pieces of another module.
+//! Mutations of MLIR text that often leave it valid: lines moved, values and numbers exchanged, pieces of another module.
 
 use monopour_testkit::random::Rng;
 
-/// Numbers at which things change: empty, one, dynamic, and where arithmetic ends.
+/// Boundary values: empty, one, dynamic, and the limits of arithmetic.
 const NUMBERS: &[&str] =
     &["0", "1", "2", "3", "4", "7", "8", "16", "-1", "-2", "65536", "2147483648", "9223372036854775807"];
-/// Words that take each other's place.
+/// Interchangeable words.
 const WORDS: &[&[&str]] = &[
     &["tensor.cast", "tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape"],
     &["tensor.extract_slice", "tensor.insert_slice", "tensor.parallel_insert_slice"],
@@ -30,7 +30,7 @@ const WORDS: &[&[&str]] = &[
     &["\"parallel\"", "\"reduction\""],
 ];
 
-/// A changed copy of `text`; pieces may come from `donor`.
+/// A mutated copy of `text`; pieces may come from `donor`.
 pub fn mutate(rng: &mut Rng, text: &str, donor: &str) -> String {
     let mut text = text.to_owned();
     for _ in 0..1 + rng.below(3) {
@@ -78,7 +78,7 @@ fn swap_lines(rng: &mut Rng, text: &str) -> String {
     lines.join("\n")
 }
 
-/// Places where any of the words stands.
+/// Positions of these words.
 fn places(text: &str, words: &[&str]) -> Vec<(usize, usize)> {
     let found = words.iter().filter(|w| !w.is_empty()).flat_map(|w| text.match_indices(w).map(|(at, m)| (at, m.len())));
     found.collect()
@@ -130,7 +130,7 @@ fn exchange_number(rng: &mut Rng, text: &str) -> String {
     replace(text, place, by)
 }
 
-/// Uses another value of the text: often of the same type, in modules of few types.
+/// Replaces a value by another: often of the same type, in modules of few types.
 fn exchange_value(rng: &mut Rng, text: &str) -> String {
     let values = runs(text, |c| c == '%', |c| c.is_alphanumeric() || c == '_');
     if values.is_empty() {
@@ -140,7 +140,7 @@ fn exchange_value(rng: &mut Rng, text: &str) -> String {
     replace(text, place, &text[other.0..other.0 + other.1])
 }
 
-/// Some lines of the donor, at some place.
+/// Inserts some lines of the donor.
 fn splice(rng: &mut Rng, text: &str, donor: &str) -> String {
     let (mut into, from) = (lines(text), lines(donor));
     if from.is_empty() {

@@ -1,4 +1,4 @@
-//! The child process as its parent sees it: started, fed, watched, and started again when it dies.
+//! The child process: started, fed, watched, and restarted when it dies.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,18 +7,18 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long one case may take. The machine may be shared.
+/// Longest time of one case. The machine may be shared.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Cases that one child takes: upstream keeps some memory of every context.
+/// Cases per child: upstream keeps some memory of every context.
 const CASES_PER_CHILD: usize = 2_000;
 
-/// What became of a case.
+/// The outcome of a case.
 pub enum Outcome {
-    /// The text is not valid; what the diagnostics say does not matter.
+    /// The text is invalid; its diagnostics are ignored.
     NotParsed { signature: u64 },
     /// The parser or the verifier of the input crashed or did not end.
     UpstreamCrash { how: String },
-    /// The process died, and does not without the earlier cases that are not valid: the parser wrote where it must not.
+    /// The process died, but only after earlier invalid cases: the parser corrupted memory.
     UpstreamHaunted { how: String },
     /// Diagnostics of ours.
     Refused { signature: u64 },
@@ -28,7 +28,7 @@ pub enum Outcome {
     Broken { message: String },
     /// The process died or did not end in this phase.
     Crashed { phase: String, how: String },
-    /// The process died, but the case alone is fine: an earlier one, which is valid, did it.
+    /// The process died because of an earlier valid case; this one alone is fine.
     Haunted { how: String },
 }
 
@@ -37,7 +37,7 @@ impl Outcome {
     pub fn is_finding(&self) -> bool {
         matches!(self, Self::Broken { .. } | Self::Crashed { .. } | Self::Haunted { .. })
     }
-    /// Whether the child is of no more use.
+    /// Whether the child must be restarted.
     pub fn has_crashed(&self) -> bool {
         matches!(
             self,
@@ -56,7 +56,7 @@ impl Outcome {
             Self::Haunted { .. } => "haunted",
         }
     }
-    /// Equal for cases that tell the same story.
+    /// Equal for cases of the same kind.
     pub fn signature(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.kind().hash(&mut hasher);
@@ -121,7 +121,7 @@ impl Worker {
         &self.cases
     }
 
-    /// Runs one case. What crashes runs once more, in a child of its own.
+    /// Runs one case. One that crashes runs again, in a fresh child.
     pub fn run(&mut self, text: &str) -> Outcome {
         if self.cases.len() > CASES_PER_CHILD {
             self.restart();

@@ -1,4 +1,4 @@
-//! Every file of the corpus, replayed: what crashed once does not crash again.
+//! Replays the corpus, so that fixed crashes stay fixed.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Functions of f64: powers and logarithms, and what follows from them; the table of all.
+//! Functions of f64: powers, logarithms and their relatives; the table of all.
 //!
 //! Series on reduced intervals, long enough for f64; `docs/numerics.md` states the errors.
 
@@ -73,7 +73,7 @@ fn exp<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 
 /// `x 2^n` in two steps, because 2^1024 and 2^-1074 have no exponent field.
 fn scale_by_power<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, n: Value<'c>) -> Value<'c> {
-    // A NaN has no exponent, and nothing to scale; `maxnumf` would do, but GPUs are free to keep the NaN.
+    // A NaN has no exponent to scale by; `maxnumf` would do, but GPUs may keep the NaN.
     let least = e.c(-1100.0);
     let above = e.compare(Compare::Gt, n, least);
     let n = e.select(above, n, least);
@@ -139,7 +139,7 @@ fn small_log<'c>(e: &mut Emit<'c, '_>, f: Value<'c>) -> Value<'c> {
     e.sub(f, product)
 }
 
-/// Zero, infinity, NaN and what is negative have logarithms of their own.
+/// Special values of logarithms: zero, infinity, NaN, negative numbers.
 fn special_log<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, value: Value<'c>) -> Value<'c> {
     let infinite = e.compare_c(Compare::Eq, x, f64::INFINITY);
     let value = e.select(infinite, x, value);
@@ -218,7 +218,7 @@ fn cosh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     e.select(is_small, small, large)
 }
 
-/// The argument minus a multiple of pi / 2, and which quadrant that was (0, 1, 2 or 3).
+/// The argument minus a multiple of pi / 2, and its quadrant (0, 1, 2 or 3).
 fn reduce<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> (Value<'c>, Value<'c>) {
     let turns = e.scale(x, FRAC_2_PI);
     let k = e.same(ops::math::ROUNDEVEN, &[turns]);

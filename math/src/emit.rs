@@ -1,4 +1,4 @@
-//! Arithmetic on values of one shape, scalar or vector, written short.
+//! Builder of arithmetic on values of one shape, scalar or vector.
 
 use crate::Compiler;
 use monopour_contract::attributes;
@@ -21,10 +21,10 @@ pub(crate) enum Compare {
     Ne = 13,
 }
 
-/// Writes the value of a function of `operands`.
+/// Builds the value of a function of `operands`.
 pub(crate) type Expand = for<'c> fn(&mut Emit<'c, '_>, &[Value<'c>]) -> Value<'c>;
 
-/// Emits ops before the op that is expanded. Every value has the shape of its result.
+/// Emits ops in front of the expanded op. Every value has the shape of its result.
 pub(crate) struct Emit<'c, 'a> {
     rewriter: &'a mut ConversionRewriter<'c>,
     loc: Location<'c>,
@@ -50,12 +50,12 @@ impl<'c> Emit<'c, '_> {
         self.rewriter.create(spec).expect("op of matching types builds").result(0)
     }
 
-    /// The type of this shape over `element`.
+    /// This shape with element type `element`.
     pub(crate) fn over(&self, element: Type<'c>) -> Type<'c> {
         self.ty.as_vector().map_or(element, |v| Type::vector(&v.shape, element))
     }
 
-    /// Over f64.
+    /// This shape with element type f64.
     pub(crate) fn f64(&self) -> Type<'c> {
         self.over(Type::f64(self.cx()))
     }
@@ -216,8 +216,8 @@ impl<'c> Emit<'c, '_> {
         self.op(ops::arith::TRUNCF, &[a], self.ty)
     }
 
-    /// The f64 `a`, which a [`Compiler::Loose`] cannot take for the sum that it is. `k` is a whole number below 2^52: the last of
-    /// its bits is 0, which the compiler does not know.
+    /// The f64 `a`, opaque to the reassociation of [`Compiler::Loose`]. `k` is a whole number below 2^52: the last of its
+    /// bits is 0, which the compiler does not know.
     pub(crate) fn settled(&mut self, a: Value<'c>, k: Value<'c>) -> Value<'c> {
         if self.compiler == Compiler::Exact {
             return a;

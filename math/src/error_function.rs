@@ -11,7 +11,7 @@ use std::f64::consts::FRAC_2_SQRT_PI;
 
 /// Terms of the series up to one half.
 const TERMS: u32 = 13;
-/// Where the series ends.
+/// End of the series.
 const NEAR: f64 = 0.5;
 /// From here on `erfc` is 0.
 const FAR: f64 = 28.0;
@@ -19,7 +19,7 @@ const FAR: f64 = 28.0;
 const SHIFT: f64 = 3.5;
 const FACTOR: f64 = 9.163_636_363_636_364;
 const OFFSET: f64 = -1.290_909_090_909_091;
-/// `(1 + 2 x) e^(x^2) erfc(x)` as a polynomial of that; our own Chebyshev fit, relative error 1e-18.
+/// `(1 + 2 x) e^(x^2) erfc(x)` as a polynomial of this variable; our own Chebyshev fit, relative error 1e-18.
 const TAIL: [f64; 22] = [
     1.240_402_893_771_352_5,
     0.107_133_257_649_946_66,
@@ -67,7 +67,7 @@ fn tail<'c>(e: &mut Emit<'c, '_>, a: Value<'c>) -> Value<'c> {
     let quotient = e.div(factor, shifted);
     let u = e.plus(quotient, OFFSET);
     let p = e.polynomial(u, &TAIL);
-    // The square of the upper half of the bits is exact, and what it lacks is small.
+    // The square of the upper half of the bits is exact, and the remainder small.
     let upper = e.upper_half(x);
     let square = e.mul(upper, upper);
     let minus = e.neg(square);

@@ -1,4 +1,4 @@
-//! What is an instruction on many machines, where it is none.
+//! Expansions of ops that are instructions on many machines, for those without.
 
 use crate::Function;
 use crate::emit::{Compare, Emit};
@@ -8,9 +8,9 @@ use monopour_ir::ops;
 /// Every type.
 const ALL: &[u32] = &[16, 32, 64];
 
-/// The fused multiply-add, as two ops: the error bounds of what is made of it allow for two roundings.
+/// The fused multiply-add as two ops: the error bounds of its users allow for two roundings.
 pub const FUSED: &[Function] = &[Function::new(ops::math::FMA, ALL, split_fma)];
-/// The test that upstream has no lowering of.
+/// `math.isinf`, which upstream does not lower.
 pub const INFINITE: &[Function] = &[Function::new(ops::math::ISINF, ALL, is_infinite)];
 
 fn split_fma<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {

@@ -3,8 +3,14 @@
 //! Before: `%y = math.exp2 %x : vector<16xf32>`.
 //! After: ops of `arith`, `math.fma` and rounding ops, on values of the same shape, scalars and vectors alike.
 //! Requires: for f64, integers of 64 bits.
+//!
 //! Both code generators choose from the same tables, so that a function has one error on all of their devices;
-//! `docs/numerics.md` states it.
+//! `docs/numerics.md` states it. The tables:
+//!
+//! * `functions`: f32; `trigonometry`: circular functions of f32; `double`, with `arcs` and `error_function`: f64.
+//! * `remainder`: `arith.remf`; `rounding`, `instructions`: ops that some CPUs lack.
+//!
+//! `emit` is the builder of expansions.
 
 mod arcs;
 mod double;
@@ -29,7 +35,7 @@ use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert};
 use monopour_ir::{Diagnostics, Op};
 use std::collections::BTreeMap;
 
-/// A function of floats of some widths, written with others.
+/// The expansion of a function of floats, for some widths.
 #[derive(Clone, Copy)]
 pub struct Function {
     name: &'static str,
@@ -48,7 +54,7 @@ impl Function {
         Self::new(name, &[64], expand)
     }
 
-    /// Whether `op` is this function of such a type.
+    /// Whether `op` is this function of one of these widths.
     pub fn takes(&self, op: Op) -> bool {
         op.is(self.name)
             && op.operand(0).ty().element().float_width().is_some_and(|w| self.bits.contains(&w))
@@ -56,16 +62,16 @@ impl Function {
     }
 }
 
-/// The compiler of the arithmetic.
+/// The compiler of the expanded code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compiler {
-    /// Takes it as it is.
+    /// Keeps the arithmetic as written.
     Exact,
-    /// May take sums and products for those of numbers without rounding: drivers make `x - n (a + b)` of `(x - n a) - n b`.
+    /// May reassociate sums and products: drivers make `x - n (a + b)` of `(x - n a) - n b`.
     Loose,
 }
 
-/// Expands the functions of `tables`, and those that expansions are made of, in `root` and all that it holds.
+/// Expands the functions of `tables`, and those that their expansions use, in `root`.
 ///
 /// # Errors
 /// The conversion driver's.

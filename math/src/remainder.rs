@@ -1,7 +1,7 @@
 //! The remainder of a division of floats, exact, without C's `fmod`.
 //!
-//! In f64, `q b` is exact for a `q` below 2^28 and a `b` of f32 or less: so the quotient is taken off 28 bits at a time, from the
-//! largest that two f32 can have. What is left over is exact at every step.
+//! In f64, `q b` is exact for `q` below 2^28 and `b` of f32 or less: each step takes 28 bits of the quotient, from the
+//! largest that two f32 can have. The remainder of every step is exact.
 
 use crate::Function;
 use crate::emit::{Compare, Emit};

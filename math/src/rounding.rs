@@ -13,9 +13,9 @@ const WIDE: &[u32] = &[32, 64];
 /// Every type.
 const ALL: &[u32] = &[16, 32, 64];
 
-/// Half away from zero, which has no instruction on x86 at all.
+/// Half away from zero, which x86 has no instruction for.
 pub const ROUND: &[Function] = &[Function::new(ops::math::ROUND, WIDE, round)];
-/// The others, where there is no instruction for them.
+/// The other modes, for CPUs without the instructions.
 pub const ROUNDING: &[Function] = &[
     Function::new(ops::math::ROUNDEVEN, ALL, round_even),
     Function::new(ops::math::TRUNC, ALL, trunc),

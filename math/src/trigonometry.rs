@@ -32,7 +32,7 @@ const ATAN: [f64; 5] = [
 /// Below this, `sin(x) = x` to the last bit.
 const TINY: f64 = 1.0 / 4096.0;
 
-/// The argument minus a multiple of pi / 2, in f32, and which quadrant that was (0, 1, 2 or 3, in f64).
+/// The argument minus a multiple of pi / 2, in f32, and its quadrant (0, 1, 2 or 3, in f64).
 fn reduce<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> (Value<'c>, Value<'c>) {
     let wide = e.extend(x);
     let turns = e.scale(wide, std::f64::consts::FRAC_2_PI);

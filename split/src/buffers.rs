@@ -1,10 +1,10 @@
-//! What a memref is on the host: a handle, and numbers that say where its elements lie.
+//! Buffers on the host: a handle, and offset, sizes and strides as numbers.
 
 use crate::error;
 use monopour_ir::ops;
 use monopour_ir::{Attr, Builder, DYNAMIC, Diagnostics, Location, MemRefType, Op, OpSpec, Type, Value};
 
-/// An `i64` of host code, known or computed.
+/// An `i64` of host code, static or computed.
 #[derive(Clone, Copy)]
 pub(crate) enum Num<'c> {
     /// Known.
@@ -90,7 +90,7 @@ pub(crate) fn number<'c>(b: &mut Builder<'c>, value: i64, loc: Location<'c>) -> 
     b.constant(Attr::int(ty, value), ty, loc)
 }
 
-/// A buffer on the host: a handle, and where in it the elements of a value lie.
+/// A buffer on the host: a handle, and the layout of a value in it.
 #[derive(Clone)]
 pub(crate) struct Buffer<'c> {
     pub(crate) handle: Value<'c>,
@@ -100,12 +100,12 @@ pub(crate) struct Buffer<'c> {
     pub(crate) offset: Num<'c>,
     pub(crate) sizes: Vec<Num<'c>>,
     pub(crate) strides: Vec<Num<'c>>,
-    /// A base whose extent nobody states: everything from there on.
+    /// A base of unstated extent: all elements from there on.
     pub(crate) whole: bool,
 }
 
 impl<'c> Buffer<'c> {
-    /// A buffer that begins with its handle and lies as `memref` says, with `sizes` for what that leaves open.
+    /// A buffer at the start of its handle with the layout of `memref`; `sizes` are its dynamic sizes.
     pub(crate) fn fresh(
         b: &mut Builder<'c>,
         loc: Location<'c>,
@@ -132,7 +132,7 @@ impl<'c> Buffer<'c> {
         self.sizes.iter().try_fold(Num::Const(1), |product, size| product.times(*size, b, loc))
     }
 
-    /// Bytes of the elements, which lie without gaps.
+    /// Bytes of the elements, which are contiguous.
     pub(crate) fn bytes(&self, b: &mut Builder<'c>, op: Op<'c>, ty: Type<'c>) -> Result<Num<'c>, Diagnostics> {
         self.elements(b, op.location())?.times(Num::Const(width(op, ty)?), b, op.location())
     }
@@ -144,7 +144,7 @@ impl<'c> Buffer<'c> {
         self.base.plus(offset, b, loc)
     }
 
-    /// The numbers that a value of type `ty` carries through control flow: handle, base, and what the type leaves open.
+    /// The numbers that carry a value of type `ty` through control flow: handle, base, dynamic offset, sizes and strides.
     pub(crate) fn flatten(&self, b: &mut Builder<'c>, loc: Location<'c>, memref: &MemRefType<'c>) -> Vec<Value<'c>> {
         let mut out = vec![self.handle, self.base.value(b, loc)];
         if memref.offset == DYNAMIC {
@@ -159,7 +159,7 @@ impl<'c> Buffer<'c> {
         out
     }
 
-    /// How many numbers [`Buffer::flatten`] makes.
+    /// Count of the numbers of [`Buffer::flatten`].
     pub(crate) fn flat_len(memref: &MemRefType) -> usize {
         let open = memref.shape.iter().chain(&memref.strides).filter(|d| **d == DYNAMIC).count();
         2 + usize::from(memref.offset == DYNAMIC) + open

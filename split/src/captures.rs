@@ -1,11 +1,11 @@
-//! What the body of a dispatch uses from outside, and how it gets into the kernel.
+//! Values that the body of a dispatch captures, as kernel arguments or clones in the kernel.
 
 use crate::error;
 use monopour_ir::ops;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
 use std::collections::{HashMap, HashSet};
 
-/// Ops whose result is a view of their first operand, which a kernel can make itself.
+/// Views of the first operand, which are cloned into the kernel.
 const SUNK: [&str; 7] = [
     ops::memref::CAST,
     ops::memref::COLLAPSE_SHAPE,
@@ -16,23 +16,23 @@ const SUNK: [&str; 7] = [
     ops::memref::TRANSPOSE,
 ];
 
-/// What a body uses from outside, by how it gets into the kernel.
+/// The captured values of a body, by how the kernel gets them.
 #[derive(Default)]
 pub(crate) struct Captures<'c> {
-    /// Whole buffers, in the order of their first use.
+    /// Whole buffers, by first use.
     pub(crate) memrefs: Vec<Value<'c>>,
-    /// Values that host code computes.
+    /// Scalars of host code.
     pub(crate) scalars: Vec<Value<'c>>,
-    /// Constants, which are cloned.
+    /// Constants, cloned.
     pub(crate) constants: Vec<Op<'c>>,
-    /// Views, which are cloned, each after what it is a view of.
+    /// Views, cloned, each after its source.
     pub(crate) views: Vec<Op<'c>>,
     seen: HashSet<Value<'c>>,
-    /// Most bytes of a buffer that a device binds whole.
+    /// Largest buffer that the device binds whole, in bytes.
     most_bytes: u64,
 }
 
-/// Everything that `forall` uses from outside. Of a buffer of more than `most_bytes`, contiguous windows are arguments.
+/// The values that `forall` captures. Of a buffer of more than `most_bytes`, contiguous windows are arguments.
 ///
 /// # Errors
 /// S0001 for a value that no kernel argument can carry.
@@ -74,7 +74,7 @@ impl<'c> Captures<'c> {
     }
 }
 
-/// A contiguous part at a known place of a buffer that is too large to bind.
+/// Whether a value is a contiguous part at a static offset of a buffer that is too large to bind.
 fn is_window(value: Value, most_bytes: u64) -> bool {
     let bytes = |v: Value| v.ty().static_size_bytes();
     let mut base = value;
@@ -93,12 +93,12 @@ fn is_scalar(ty: Type) -> bool {
     ty.is_index() || is_int || ty.float_width().is_some_and(|w| matches!(w, 16 | 32 | 64))
 }
 
-/// A buffer of unknown sizes or strides, taken apart in front of the dispatch.
+/// A buffer of dynamic sizes or strides, split into base and metadata in front of the dispatch.
 struct Split<'c> {
     value: Value<'c>,
     /// Its base, of rank 0.
     base: Value<'c>,
-    /// Offset, sizes, strides; what its type says is no value.
+    /// Offset, sizes and strides; no value for a static one.
     offset: Option<Value<'c>>,
     sizes: Vec<Option<Value<'c>>>,
     strides: Vec<Option<Value<'c>>>,
@@ -124,7 +124,7 @@ impl<'c> Passed<'c> {
     }
 }
 
-/// Takes buffers apart where need be, at the insertion point, and lists what the call passes.
+/// Splits buffers where needed, at the insertion point, and lists the operands of the call.
 ///
 /// # Errors
 /// MLIR's, none on verified IR.
@@ -179,7 +179,7 @@ fn split<'c>(
     })
 }
 
-/// Puts the buffers that were taken apart together again, inside of the kernel.
+/// Rebuilds the split buffers inside of the kernel.
 ///
 /// # Errors
 /// MLIR's, none on verified IR.

@@ -1,4 +1,4 @@
-//! Checks that host code makes while it runs, and how a failed one ends the run.
+//! Run-time checks of host code; a failed one ends the run.
 //!
 //! Before / after:
 //!
@@ -9,7 +9,7 @@
 //!                                    }
 //! ```
 //!
-//! After a failed check every call of the runtime does nothing, so that what follows needs no branch of its own.
+//! After a failed check all runtime calls do nothing, so that the code behind it needs no branch.
 
 use crate::buffers::{Num, number};
 use crate::schedule::State;
@@ -18,9 +18,9 @@ use monopour_contract::{RuntimeFunction, Trap};
 use monopour_ir::ops;
 use monopour_ir::{Builder, Diagnostics, Location, Op, OpSpec, Type, Value};
 
-/// Longest message that is kept, in bytes.
+/// Longest message, in bytes; longer ones are truncated.
 const MAX_MESSAGE: usize = 512;
-/// Sizes from here on are negative numbers or mistakes: no machine addresses as many elements.
+/// Sizes from here on are negative numbers or mistakes: no machine has as many elements.
 const SIZE_LIMIT: i64 = 1 << 47;
 
 /// Ends the run where `failed` holds.
@@ -69,8 +69,8 @@ fn shortened(message: &str) -> &str {
     &message[..end]
 }
 
-/// Ends the run where a size of an allocation is negative, or their product beyond all memory, so that the number of bytes is
-/// never a wrapped one. The product is taken in f64, which does not wrap.
+/// Ends the run where a size of an allocation is negative or their product exceeds all memory, so that the byte count never
+/// wraps. The product is taken in f64, which does not wrap.
 ///
 /// # Errors
 /// MLIR's, none on verified IR.

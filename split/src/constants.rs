@@ -1,14 +1,13 @@
-//! Take the weights out of the IR, into the program.
+//! Moves the weights out of the IR, into the program.
 //!
-//! A `memref.global` that the host function refers to becomes a [`Constant`] of the program; the bytes of a mapped file of
-//! weights stay where they are. Requires: scheduled. Limits: a global without data (S0005), or of a type that no program
-//! constant can have (S0004).
+//! A `memref.global` that the host function refers to becomes a [`Constant`] of the program; mapped weights stay mapped.
+//! Requires: scheduled. Limits: a global without data (S0005), or of a type that a program's constant cannot have (S0004).
 
 use crate::error;
 use monopour_ir::{Diagnostics, Module, Op};
 use monopour_program::{Constant, ConstantData, DType};
 
-/// Gives the value of a `dense_resource` that has no blob in the module: by name, from a file of weights.
+/// The value of a `dense_resource` without a blob in the module, by name.
 pub type Weights<'a> = dyn Fn(&str) -> Option<ConstantData> + 'a;
 
 /// The constants named by `symbols`, in that order.

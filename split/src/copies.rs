@@ -1,4 +1,4 @@
-//! Copies of a run: those that the host function asks for, and those inside of kernels.
+//! Copies of a run: those of the host function, and those inside of kernels.
 //!
 //! ```text
 //! memref.copy %x, %y                    one copy of its bytes; on a GPU two, if both lie in the arena
@@ -7,7 +7,7 @@
 //! }
 //! ```
 //! Requires: [`of_kernels`] after outlining, [`of_host`] after planning.
-//! Ensures: a run counts each of them as often as it comes by.
+//! Ensures: each copy counts as often as a run executes it.
 
 use crate::plan::is_arena_view;
 use monopour_contract::attributes;
@@ -15,17 +15,17 @@ use monopour_ir::ops;
 use monopour_ir::{Attr, Block, DYNAMIC, Module, Op, Rewriter, Type, Value, WalkOrder};
 use std::collections::HashMap;
 
-/// The copy command of a GPU's API moves words.
+/// Granularity of a GPU's copy command.
 const WORD_BYTES: u64 = 4;
 
-/// A copy of a run.
+/// A copy op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// `file:line:column`; empty when unknown.
     pub location: String,
-    /// Bytes each time; none where each run decides.
+    /// Bytes per execution; `None` if dynamic.
     pub bytes: Option<u64>,
-    /// Executions in a run; none where each run decides.
+    /// Executions in a run; `None` if dynamic.
     pub times: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) 
     host.walk(WalkOrder::Pre, |op| match op.name() {
         ops::memref::COPY if op.operand(0).ty().memref_space() == op.operand(1).ty().memref_space() => {
             let bytes = op.operand(1).ty().static_size_bytes().or_else(|| op.operand(0).ty().static_size_bytes());
-            // The device's API copies only between two buffers: within the arena by way of a third one.
+            // The GPU copies only between two buffers: within the arena through a temporary one.
             let in_words = bytes.is_none_or(|bytes| bytes.is_multiple_of(WORD_BYTES));
             let is_within = is_gpu && in_words && op.operands().into_iter().all(is_arena_view);
             let times = runs(op, host).map(|times| times * if is_within { 2 } else { 1 });
@@ -85,12 +85,12 @@ pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) 
     sites
 }
 
-/// Executions of an operation of the host function; none behind a condition, and in a loop of unknown length.
+/// Executions of an op of the host function; `None` behind a condition or in a loop of dynamic length.
 fn runs(op: Op, host: Op) -> Option<u64> {
     let mut times = 1u64;
     for around in std::iter::successors(op.parent(), |op| op.parent()).take_while(|op| *op != host) {
         match around.name() {
-            // A dispatch: its tiles count as one.
+            // The tiles of a dispatch count as one.
             ops::scf::FORALL => {}
             ops::scf::FOR => {
                 let bound = |i: usize| {
@@ -107,7 +107,7 @@ fn runs(op: Op, host: Op) -> Option<u64> {
     Some(times)
 }
 
-/// The number of tiles of each kernel's dispatch; none where each run decides.
+/// The number of tiles of each kernel's dispatch; `None` if dynamic.
 fn tiles_of_dispatches(module: &Module) -> HashMap<String, Option<u64>> {
     let mut tiles = HashMap::new();
     for forall in module.op().find_all(ops::scf::FORALL) {
@@ -127,7 +127,7 @@ fn argument<'c>(kernel: Op<'c>, value: Value<'c>) -> Option<Value<'c>> {
     base.as_block_arg().filter(|(block, _)| Some(*block) == kernel.body()).map(|_| base)
 }
 
-/// A value, what it is a view of, and so on.
+/// A value and the chain of its view sources.
 fn views<'c>(value: Value<'c>) -> impl Iterator<Item = Value<'c>> {
     std::iter::successors(Some(value), |value| {
         let source = value.defining_op()?.operands().first().copied()?;
@@ -139,7 +139,7 @@ fn is_between_arguments(kernel: Op, copy: Op) -> bool {
     copy.operands().into_iter().all(|value| argument(kernel, value).is_some())
 }
 
-/// No more than the tiles copy one by one, and no more than any view holds that the tiles take their parts of.
+/// The bytes of all tiles together, at most those of any view that the tiles slice.
 fn bytes_of_all_tiles(kernel: Op, copy: Op, tiles: Option<u64>) -> Option<u64> {
     let sizes = |value: Value| views(value).skip(1).filter_map(|v| v.ty().static_size_bytes()).collect::<Vec<_>>();
     let whole = copy.operands().into_iter().flat_map(sizes).min();

@@ -9,7 +9,7 @@ pub(crate) fn captured(op: Op, ty: &str) -> Diagnostic {
     )
 }
 
-/// A dispatch whose grid is not normalised.
+/// A dispatch with a grid that is not normalised.
 pub(crate) fn dynamic_grid(op: Op) -> Diagnostic {
     Diagnostic::error(
         "S0002",
@@ -19,13 +19,13 @@ pub(crate) fn dynamic_grid(op: Op) -> Diagnostic {
     .with_help("normalise the scf.forall: lower bounds 0, steps 1, at most three dimensions")
 }
 
-/// A host op outside the closed set that the schedule can express.
+/// A host op outside the schedule's op set.
 pub(crate) fn not_schedulable(op: Op) -> Diagnostic {
     Diagnostic::error("S0003", op.location(), format!("'{}' cannot run on the host", op.name()))
         .with_help("host code allocates, frees, copies, reads and writes elements, computes with scalars, loops, branches and dispatches kernels; anything else must be inside a dispatch")
 }
 
-/// A buffer whose size or layout the host cannot handle.
+/// A buffer with a size or layout that the host does not support.
 pub(crate) fn not_contiguous(op: Op, ty: &str) -> Diagnostic {
     Diagnostic::error(
         "S0004",

@@ -1,9 +1,15 @@
 //! Kernels out of the host function; one memory plan; the host schedule.
 //!
-//! Three phases, in this order (`distribute` of the GPU code generator comes between the first two):
-//! [`outline`] gives each dispatch a kernel function of a tile id, [`plan`] places what lives and dies within a run into one
-//! arena, [`schedule`] lowers what is left of the host function to a closed set of runtime calls on handles.
-//! [`copies`] says which copies a run makes. [`constants`] takes the weights out of the IR, into the program.
+//! The phases, in order (`distribute` of the GPU code generator comes after the first):
+//!
+//! * [`outline`]: a kernel function of a tile id per dispatch. `captures`: its arguments; `merge`: kernels of equal
+//!   structure as one; `views`: views and copies that stay on the host.
+//! * [`plan`]: transients as offsets of one arena.
+//! * [`schedule`]: the host function as runtime calls on handles. `buffers`: memrefs as numbers; `scalars`: their bits;
+//!   `regions`: loops and branches; `checks`: run-time checks; `sink`: handles at their first use.
+//!
+//! Besides: [`copies`] lists the copies of a run, [`constants`] moves the weights into the program, `error` has the
+//! diagnostics.
 
 mod buffers;
 mod captures;

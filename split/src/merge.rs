@@ -1,4 +1,4 @@
-//! Make kernels of equal structure one kernel.
+//! Merges kernels of equal structure.
 //!
 //! Before:
 //! ```mlir
@@ -14,8 +14,8 @@
 //! scf.forall (%i) in (4) { func.call @main_dispatch_0(%b, %w1, %c, %i) }
 //! ```
 //! Requires: outlined dispatches, one call per kernel.
-//! Ensures: kernels differ in body, types, attributes or grid, which a GPU's kernel knows. Names, locations and what is passed
-//! make no difference. The first one of each kind stays.
+//! Ensures: kernels differ in body, types, attributes or grid, which is part of a GPU's kernel. Names, locations and
+//! operands of calls are ignored. The first kernel of each structure stays.
 
 use monopour_contract::attributes;
 use monopour_ir::ops;

@@ -1,4 +1,4 @@
-//! Give each dispatch a kernel function of its tile id.
+//! Outlines each dispatch into a kernel function of its tile id.
 //!
 //! Before:
 //! ```mlir
@@ -32,7 +32,7 @@ use std::collections::HashMap;
 /// Largest rank of a grid: workgroup ids have three components.
 const MAX_GRID_RANK: usize = 3;
 
-/// The result of outlining.
+/// Statistics of outlining.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Dispatches found.
@@ -49,8 +49,8 @@ pub fn run(module: &Module) -> Result<Stats, Diagnostics> {
     run_for(module, u64::MAX)
 }
 
-/// As [`run`], for a device that binds at most `most_binding_bytes` at once: a contiguous part of a larger buffer, at a place
-/// that is known, is an argument of its own and keeps its type, whose offset says where in the buffer it lies.
+/// As [`run`], for a device that binds at most `most_binding_bytes` at once: a contiguous window of a larger buffer at a
+/// static offset is an argument of its own, with the offset in its type.
 ///
 /// # Errors
 /// As [`run`].
@@ -77,12 +77,12 @@ fn outline_function<'c>(func: Op<'c>, most_bytes: u64) -> Result<usize, Diagnost
     Ok(outermost.len())
 }
 
-/// Whether an op is a dispatch that has no kernel function yet.
+/// Whether an op is a dispatch without a kernel function.
 fn is_pending(op: Op) -> bool {
     op.is(ops::scf::FORALL) && op.attr(attributes::KERNEL).is_some() && !is_outlined(op)
 }
 
-/// Whether the body is already one call.
+/// Whether the body is one call.
 fn is_outlined(forall: Op) -> bool {
     let ops = forall.body().map(Block::ops).unwrap_or_default();
     ops.len() == 2 && ops[0].is(ops::func::CALL)
@@ -91,7 +91,7 @@ fn is_outlined(forall: Op) -> bool {
 /// One extent of a grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent<'c> {
-    /// Known.
+    /// Static.
     Static(i64),
     /// An index.
     Dynamic(Value<'c>),

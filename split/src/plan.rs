@@ -1,4 +1,4 @@
-//! Place everything that lives and dies within a run into one arena.
+//! Places transients, the buffers that live and die within a run, in one arena.
 //!
 //! Before:
 //! ```mlir
@@ -15,9 +15,9 @@
 //! ```
 //! Requires: outlined (and, for a GPU, distributed) kernels; every allocation of the host function freed once or returned.
 //! Ensures: an allocation of static size whose dealloc is unconditional is an offset in the arena; all others go to the pool.
-//! A kernel argument that is bound to the arena is bound for writing, also where the kernel only reads it: within one dispatch
-//! wgpu takes one access per buffer, and two arguments may lie in the one arena buffer. A kernel some of whose calls bind an
-//! argument there and others elsewhere is two kernels.
+//! A kernel argument in the arena is bound for writing, also where the kernel only reads it: wgpu takes one access per
+//! buffer within a dispatch, and two arguments may lie in the arena. A kernel whose calls differ in which arguments lie
+//! there is cloned.
 //! Source: offset packing by [`monopour_analysis::plan`].
 
 use crate::error;
@@ -65,7 +65,7 @@ pub struct Placed {
     pub first: u32,
     /// Position of its last use, inclusive.
     pub last: u32,
-    /// Where in the source the tensor comes from, `file:line:column`; empty when unknown.
+    /// Source location of the tensor, `file:line:column`; empty when unknown.
     pub location: String,
 }
 
@@ -74,13 +74,13 @@ pub struct Placed {
 pub struct Pooled {
     /// Size in bytes, if it is known.
     pub size_bytes: Option<u64>,
-    /// Where in the source the tensor comes from, `file:line:column`; empty when unknown.
+    /// Source location of the tensor, `file:line:column`; empty when unknown.
     pub location: String,
     /// The reason why it is not in the arena.
     pub reason: &'static str,
 }
 
-/// The allocations of a planned host function that are neither in the arena nor returned where they are made.
+/// The allocations of a planned host function that are neither in the arena nor returned at once.
 pub fn pooled(host: Op) -> Vec<Pooled> {
     let allocs = host.find_all(ops::memref::ALLOC).into_iter().filter(|op| op.attr(attributes::ARENA).is_none());
     let kept = allocs.filter(|op| !op.result(0).uses().iter().any(|u| u.op.is(ops::func::RETURN)));
@@ -142,7 +142,8 @@ fn collect<'c>(block: Block<'c>) -> Vec<Transient<'c>> {
         if !positions.contains_key(&dealloc.op) || alloc.num_operands() != 0 || size_bytes == 0 {
             continue;
         }
-        // A buffer that passes through control flow is a handle: it cannot be an offset of the arena, which has one owner and one access.
+        // A buffer that passes through control flow needs a handle, which an offset of the arena has not: the arena has one
+        // owner and one access.
         let Some((first, last)) = live_range(value, dealloc.op, &positions) else { continue };
         let location = alloc.location().position().map(|(f, l, c)| format!("{f}:{l}:{c}")).unwrap_or_default();
         out.push(Transient { alloc, dealloc: dealloc.op, size_bytes, first, last, location });
@@ -150,9 +151,8 @@ fn collect<'c>(block: Block<'c>) -> Vec<Transient<'c>> {
     out
 }
 
-/// First and last op of the block that touches the buffer through any view; `None` if an alias cannot be followed, or
-/// nothing touches it.
-/// Tighter than alloc to dealloc: upstream's rewriting leaves all allocations at the top.
+/// First and last op of the block that touches the buffer through any view; `None` without any, or for an alias that cannot
+/// be followed. Tighter than alloc to dealloc: upstream's rewriting leaves all allocations at the top.
 fn live_range(value: Value, dealloc: Op, positions: &HashMap<Op, u32>) -> Option<(u32, u32)> {
     let mut range: Option<(u32, u32)> = None;
     let mut work = vec![value];
@@ -268,21 +268,21 @@ pub(crate) fn is_arena_view(mut value: Value) -> bool {
         if op.is(ops::memref::ALLOC) {
             return false;
         }
-        // A view is of its first operand. What an operation chooses is no view, whatever its condition was read from.
+        // A view is of its first operand. The result of a select is no view.
         let Some(source) = op.operands().first().copied().filter(|v| v.ty().is_memref()) else { return false };
         value = source;
     }
     false
 }
 
-/// Arguments that a kernel only reads, and that a call passes from the arena.
+/// Per argument: whether the kernel only reads it, and a call passes it from the arena.
 type InArena = Vec<bool>;
 
-/// Calls of one kernel that pass the same arguments from the arena.
+/// Calls of one kernel with the same arguments from the arena.
 type Way<'c> = (InArena, Vec<Op<'c>>);
 
-/// Arguments that are bound to the arena are bound for writing. Where the calls of one kernel differ in which these are, each way
-/// gets a kernel of its own: what is not in the arena is bound as the kernel uses it, so that one buffer may be passed twice.
+/// Binds arguments in the arena for writing. A kernel whose calls differ in which these are is cloned per way: other
+/// arguments keep the kernel's access, so that one buffer may be passed twice.
 fn widen_access(module: &Module, host: Op) {
     let cx = host.context();
     let mut rw = Rewriter::new(cx);
@@ -309,7 +309,7 @@ fn widen_access(module: &Module, host: Op) {
     for (kernel, ways) in found {
         let name = kernel.symbol_name().expect("invariant: it was found by its name");
         for (number, (in_arena, calls)) in ways.into_iter().enumerate().rev() {
-            // The first way keeps the kernel, and is the last to change it.
+            // The first way keeps the kernel, and is rewritten last.
             let (own, own_name) =
                 if number == 0 { (kernel, name.clone()) } else { copy(kernel, &name, number, &mut rw) };
             widen(own, &in_arena, &mut rw);
@@ -318,7 +318,7 @@ fn widen_access(module: &Module, host: Op) {
     }
 }
 
-/// A copy of a kernel under a name of its own, behind it.
+/// Clones a kernel under a name of its own, behind it.
 fn copy<'c>(kernel: Op<'c>, name: &str, number: usize, rw: &mut Rewriter<'c>) -> (Op<'c>, String) {
     let name = format!("{name}_binding_{number}");
     rw.set_point(InsertionPoint::After(kernel));

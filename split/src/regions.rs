@@ -1,4 +1,4 @@
-//! Loops and branches of host code: each memref that they carry becomes its numbers.
+//! Loops and branches of host code: memrefs that they carry become numbers.
 
 use crate::buffers::Buffer;
 use crate::scalars;
@@ -37,7 +37,7 @@ fn flatten<'c>(
     Ok(out)
 }
 
-/// Says that `new` carry `old`.
+/// Records that `new` carry `old`.
 fn bind<'c>(state: &mut State<'c>, old: &[Value<'c>], new: &[Value<'c>]) {
     let mut at = 0;
     for value in old {
@@ -65,7 +65,7 @@ fn block_like<'c>(b: &Builder<'c>, loc: Location<'c>, old: Block<'c>) -> Block<'
     Block::new(&types.into_iter().map(|t| (t, loc)).collect::<Vec<_>>())
 }
 
-/// Lowers `scf.if`, `scf.for` or `scf.while` with all that is in it.
+/// Lowers `scf.if`, `scf.for` or `scf.while` with its regions.
 ///
 /// # Errors
 /// S0003 and S0004 of what it holds.
@@ -107,7 +107,7 @@ pub(crate) fn terminate<'c>(state: &mut State<'c>, b: &mut Builder<'c>, op: Op<'
     Ok(())
 }
 
-/// `scf.if` without results around what `then` makes.
+/// `scf.if` without results around the ops of `then`.
 ///
 /// # Errors
 /// Those of `then`.

@@ -1,9 +1,9 @@
-//! Numbers between host code and the runtime: as the low bits of an `i64`.
+//! Scalars between host code and the runtime, as the low bits of an `i64`.
 
 use monopour_ir::ops;
 use monopour_ir::{Attr, Builder, Diagnostics, Location, OpSpec, Type, Value};
 
-/// The `ty` whose bits are the low ones of `bits`.
+/// The value of type `ty` in the low bits of `bits`.
 ///
 /// # Errors
 /// MLIR's, none for integers of up to 64 bits, floats and index.
@@ -28,7 +28,7 @@ pub(crate) fn from_bits<'c>(
     Ok(value)
 }
 
-/// The bits of `value`, the high ones zero (index: as it is).
+/// The bits of `value`, zero-extended (index: as it is).
 ///
 /// # Errors
 /// As [`from_bits`].

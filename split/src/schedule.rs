@@ -1,4 +1,4 @@
-//! Lower the host function to a closed set of runtime calls on handles.
+//! Lowers the host function to a closed set of runtime calls on handles.
 //!
 //! Before:
 //! ```mlir
@@ -21,11 +21,11 @@
 //! }
 //! ```
 //! Requires: planned; every dispatch is a forall with one call.
-//! Handles of inputs and constants are asked for where they are first used (`sink.rs`).
+//! Handles of inputs and constants are requested at their first use (`sink.rs`).
 //! Ensures: only `func.call` of [`RuntimeFunction`], `scf.{for,if,while}` and scalar ops remain in the host function. A memref
 //! is a handle (the logical id of an allocation), an offset in bytes, and the sizes and strides that its type leaves open, each
 //! an `i64`: so it passes through loops and branches. A read or write of an element waits for the device.
-//! Limits: host ops that no rule takes (S0003); a result that does not begin its buffer (S0004).
+//! Limits: host ops outside of the op set (S0003); a result that does not begin its buffer (S0004).
 
 use crate::buffers::{Buffer, Num, number, width};
 use crate::checks;
@@ -40,7 +40,7 @@ use monopour_ir::{
 };
 use std::collections::HashMap;
 
-/// Workgroups in a row of a folded grid, which every device offers.
+/// Workgroups in a row of a folded grid: a size that every device supports.
 const GRID_ROW: i64 = monopour_program::GRID_ROW as i64;
 
 /// Objects that the host function refers to by index.
@@ -48,17 +48,17 @@ const GRID_ROW: i64 = monopour_program::GRID_ROW as i64;
 pub struct Scheduled {
     /// Kernel functions, by kernel index.
     pub kernels: Vec<String>,
-    /// By kernel index: how many dispatches of the host function launch it. One in a loop counts once.
+    /// By kernel index: number of dispatches of the host function. One in a loop counts once.
     pub dispatches: Vec<u32>,
     /// `memref.global` symbols, by constant index.
     pub constants: Vec<String>,
-    /// Copies per run: number and bytes.
+    /// Bytes of each copy of static size.
     pub copies: Vec<u64>,
 }
 
 /// Schedules `host`, a function of `module`: replaces it by a function of the same name on handles.
 ///
-/// `known_constants`: symbols that already have a constant index, because another variant of the program uses them.
+/// `known_constants`: symbols with a constant index already, from another variant of the program.
 ///
 /// # Errors
 /// S0003, S0004; see the module documentation.
@@ -98,12 +98,12 @@ fn declare_runtime(module: &Module, host: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Attributes of a kernel that its calls depend on.
+/// Attributes of a kernel for its calls.
 #[derive(Clone, Copy, Default)]
 struct KernelInfo {
-    /// Trailing arguments that are tile ids: none once a kernel reads its ids itself.
+    /// Number of trailing tile ids; 0 once a kernel reads its ids itself.
     ids: usize,
-    /// For a kernel that numbers its workgroups through: the most that work at once.
+    /// For a kernel of a folded grid: the most workgroups in flight.
     most: Option<i64>,
 }
 
@@ -117,13 +117,13 @@ impl KernelInfo {
     }
 }
 
-/// Values that were lowered so far.
+/// Values lowered so far.
 pub(crate) struct State<'c> {
     cx_value: Option<Value<'c>>,
     buffers: HashMap<Value<'c>, Buffer<'c>>,
     scalars: HashMap<Value<'c>, Value<'c>>,
     kernels: HashMap<String, KernelInfo>,
-    /// Of kernels and of constants, which are symbols of one module.
+    /// Indices of kernels and constants, which are symbols of one module.
     indices: HashMap<String, i64>,
     out: Scheduled,
 }
@@ -227,7 +227,7 @@ impl<'c> State<'c> {
         }
     }
 
-    /// An op on scalars, as it is.
+    /// Clones an op on scalars.
     fn scalar_op(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let mut missing = None;
         for operand in op.operands() {
@@ -274,7 +274,7 @@ impl<'c> State<'c> {
     }
 
     fn dealloc(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
-        // The runtime keeps the arena from run to run.
+        // The runtime keeps the arena between runs.
         if crate::plan::is_arena_view(op.operand(0)) {
             return Ok(());
         }
@@ -283,7 +283,7 @@ impl<'c> State<'c> {
         Ok(())
     }
 
-    /// A view that host code did not expand: at a known offset, of known sizes, or the same memory under another type.
+    /// A view that is left: at a static offset, of static sizes, or the same memory under another type.
     fn view(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let mut buffer = self.buffer(op, op.operand(0))?;
         let ty = op.result(0).ty();
@@ -335,7 +335,7 @@ impl<'c> State<'c> {
         let offset = mixed(self, "static_offsets")?.first().copied().unwrap_or(Num::Const(0));
         let sizes = mixed(self, "static_sizes")?;
         let strides = mixed(self, "static_strides")?;
-        // A base of rank 0 stands for everything from there on; the GPU's kernels take it as a vector of unknown length.
+        // A base of rank 0 stands for all elements from there on; GPU kernels take it as a vector of unknown length.
         let whole = sizes.is_empty() || op.attr(attributes::WHOLE).is_some();
         self.buffers.insert(op.result(0), Buffer { offset, sizes, strides, whole, ..base });
         Ok(())
@@ -356,7 +356,7 @@ impl<'c> State<'c> {
         Ok(())
     }
 
-    /// No buffer at all: nothing may read it.
+    /// A poison value as a buffer, which no op may read.
     fn poison(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let memref = op.result(0).ty().as_memref().ok_or_else(|| error::not_schedulable(op))?;
         let zeros = vec![number(b, 0, op.location()); Buffer::flat_len(&memref)];
@@ -388,7 +388,7 @@ impl<'c> State<'c> {
         Ok(())
     }
 
-    /// Handle, byte offset and width of the element that a load or store names; checks its indices.
+    /// Handle, byte offset and width of the element of a load or store; checks its indices.
     fn element(&mut self, b: &mut Builder<'c>, op: Op<'c>, at: usize) -> Result<[Value<'c>; 3], Diagnostics> {
         let (loc, ty) = (op.location(), op.operand(at).ty());
         let buffer = self.buffer(op, op.operand(at))?;
@@ -523,7 +523,7 @@ impl<'c> State<'c> {
         known.ok_or_else(|| error::not_contiguous(op, &value.ty().to_string()).into())
     }
 
-    /// Says what a memref is.
+    /// Sets the buffer of a memref.
     pub(crate) fn set_buffer(&mut self, value: Value<'c>, buffer: Buffer<'c>) {
         self.buffers.insert(value, buffer);
     }
@@ -533,7 +533,7 @@ impl<'c> State<'c> {
         self.scalars.get(&value).copied().ok_or_else(|| error::not_schedulable(op).into())
     }
 
-    /// Says what a scalar is.
+    /// Sets the new value of a scalar.
     pub(crate) fn set_scalar(&mut self, value: Value<'c>, new: Value<'c>) {
         self.scalars.insert(value, new);
     }
@@ -548,8 +548,8 @@ impl<'c> State<'c> {
     }
 }
 
-/// The grid of a kernel that numbers its workgroups through: rows of equal length, at most [`GRID_ROW`] long, and `most`
-/// workgroups in all, each of which takes one tile after the other.
+/// The grid of a kernel with linear workgroup ids: rows of equal length, at most [`GRID_ROW`] long, at most `most`
+/// workgroups in all, each of which takes several tiles in turn.
 fn fold<'c>(
     b: &mut Builder<'c>,
     loc: Location<'c>,
@@ -558,7 +558,7 @@ fn fold<'c>(
 ) -> Result<[Num<'c>; 3], Diagnostics> {
     let all = x.times(y, b, loc)?.times(z, b, loc)?.min(Num::Const(most), b, loc)?;
     let rows = all.ceil_div(Num::Const(GRID_ROW), b, loc)?;
-    // No workgroups are no rows, which nothing can be divided by.
+    // An empty grid has no rows: no division by zero.
     let divisor = rows.max(Num::Const(1), b, loc)?;
     Ok([all.ceil_div(divisor, b, loc)?, rows, Num::Const(1)])
 }
@@ -570,7 +570,7 @@ fn index_of(indices: &mut HashMap<String, i64>, names: &mut Vec<String>, name: S
     })
 }
 
-/// A copy of the host function and of what it calls of the runtime: what a GPU variant's native code is made of.
+/// A copy of the host function and the runtime functions that it calls: the native code of a GPU variant.
 pub fn host_only<'c>(module: &Module<'c>, host_name: &str) -> Module<'c> {
     let keep = |op: &Op<'c>| {
         let name = op.symbol_name().unwrap_or_default();

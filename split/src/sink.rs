@@ -1,4 +1,4 @@
-//! Ask for the handles of inputs and constants where they are first used.
+//! Sinks the requests for handles of inputs and constants to their first use.
 //!
 //! Before / after (`monopour_rt_` left out of the names):
 //! ```mlir
@@ -8,8 +8,8 @@
 //! call @arg(%cx, %x, ..) call @arg(%cx, %w0, ..) ..    %w1 = call @constant(%cx, %c1)
 //! call @arg(%cx, %w1, ..) ..                           call @arg(%cx, %w1, ..) ..
 //! ```
-//! A handle that is asked for at the start lives over every call until its use. LLVM's register allocator compares each such
-//! value with each of these calls: with a weight per layer that is quadratic in the layers.
+//! A handle requested at the start is live across every call until its use. LLVM's register allocator compares each live
+//! value with each of these calls: with a weight per layer, quadratic in the layers.
 //! Requires: a scheduled host function. Ensures: the same calls in each block; those that moved have no effects.
 
 use monopour_contract::RuntimeFunction;
@@ -17,7 +17,7 @@ use monopour_ir::ops;
 use monopour_ir::{Block, Op, Rewriter, Value};
 use std::collections::HashMap;
 
-/// The runtime's functions that return the handle of a buffer and have no effects.
+/// Runtime functions that return the handle of a buffer and have no effects.
 const HANDLES: [RuntimeFunction; 2] = [RuntimeFunction::Input, RuntimeFunction::Constant];
 
 /// Moves the calls of `block` and of the blocks in it.
@@ -29,7 +29,7 @@ pub(crate) fn run<'c>(block: Block<'c>, rw: &mut Rewriter<'c>) {
     }
     for op in ops.iter().copied().filter(|op| is_handle(*op)) {
         let first = first_use(op, &places).map(|place| ops[place]);
-        // The constant of its index moves along.
+        // The index constant moves along.
         let index =
             op.operand(1).defining_op().filter(|c| c.is(ops::arith::CONSTANT) && c.result(0).only_use().is_some());
         if let Some(first) = first {
@@ -43,7 +43,7 @@ fn is_handle(op: Op) -> bool {
     callee.is_some_and(|c| c.as_symbol().is_some_and(|name| HANDLES.iter().any(|f| f.name() == name)))
 }
 
-/// Position of the first op of the block that uses the result, itself or in what it holds.
+/// Position of the first op of the block that uses the result, itself or in its regions.
 fn first_use(op: Op, places: &HashMap<Op, usize>) -> Option<usize> {
     op.results().into_iter().flat_map(Value::uses).filter_map(|u| place(u.op, places)).min()
 }

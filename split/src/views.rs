@@ -8,7 +8,7 @@ use monopour_ir::{
     Value, open_dynamic_expansions, run_passes,
 };
 
-/// Ops that [`expand`] is there for.
+/// Ops that [`expand`] lowers.
 const EXPANDED: [&str; 6] = [
     ops::affine::APPLY,
     ops::affine::MAX,
@@ -21,7 +21,7 @@ const EXPANDED: [&str; 6] = [
 const COPY_KERNEL: &str = "{class = \"elementwise\", reduction_step = 1 : i64, register_tile = array<i64: 1>, \
     share = \"none\", tile = array<i64: 1>, vector_width = 1 : i64, workgroup_size = array<i64: 64, 1, 1>}";
 
-/// Views of the host become offsets, sizes and strides, computed by `arith`.
+/// Expands views of the host to offsets, sizes and strides, computed by `arith`.
 ///
 /// # Errors
 /// Upstream's, none on verified IR.
@@ -29,17 +29,17 @@ pub(crate) fn expand(func: Op) -> Result<(), Diagnostics> {
     if EXPANDED.iter().all(|name| func.find_all(name).is_empty()) {
         return Ok(());
     }
-    // Views whose only readers went into kernels go first.
+    // First drops views that only kernels used.
     run_passes(func, &format!("func.func({CANONICALIZE},cse)"))?;
     open_dynamic_expansions(func)?;
     run_passes(func, &format!("func.func(expand-strided-metadata,lower-affine,{CANONICALIZE},cse)"))
 }
 
-/// Whether the elements lie one behind the other, without gaps.
+/// Whether the elements are contiguous.
 pub(crate) fn is_contiguous(memref: &MemRefType) -> bool {
     let mut expected = Some(1i64);
     for (size, stride) in memref.shape.iter().zip(&memref.strides).rev() {
-        // The stride of a dimension of one element is never used.
+        // The stride of a unit dimension is never used.
         if *size != 1 && expected != Some(*stride) {
             return false;
         }
@@ -52,13 +52,13 @@ pub(crate) fn is_contiguous(memref: &MemRefType) -> bool {
     true
 }
 
-/// A memref that lies without gaps, or whose identity layout says so.
+/// Whether a memref is contiguous, or has the identity layout.
 pub(crate) fn lies_without_gaps(ty: Type) -> bool {
     let is_identity = ty.memref_layout().is_some_and(|layout| layout.is_identity());
     is_identity || ty.as_memref().is_some_and(|m| is_contiguous(&m))
 }
 
-/// Every copy on the host that has gaps becomes a dispatch.
+/// Turns strided copies on the host into dispatches.
 ///
 /// # Errors
 /// MLIR's, none on verified IR.

@@ -1,4 +1,4 @@
-//! One binary for all tests of `monopour-split`: outline, plan, schedule on small host functions.
+//! Outline, plan and schedule on small host functions.
 
 use expect_test::{Expect, expect};
 use monopour_ir::{Context, Diagnostics, Module, Op};
@@ -188,7 +188,7 @@ fn a_result_inside_of_its_buffer_is_refused() {
     );
 }
 
-/// Loop-dependent slices, a scalar that a kernel captures, a buffer of dynamic size, an element that the host reads.
+/// Loop-dependent slices, a captured scalar, a buffer of dynamic size, a load by the host.
 const DYNAMIC: &str = r#"
 func.func @main(%x: memref<?xf32>, %n: index, %f: f32) -> (memref<?xf32>, f32) {
   %c0 = arith.constant 0 : index
@@ -349,7 +349,7 @@ fn dispatches_of_equal_structure_share_a_kernel() {
     };
     let k = |i: usize| format!("main_dispatch_{i}");
     assert_eq!(outlined(LAYERS), (3, 1, vec![k(0), k(0), k(0)]));
-    // Another body, another grid, another attribute, another wiring of the same values: each a kernel of its own.
+    // Another body, grid, attribute, or wiring of the same values: a kernel each.
     let other = |from: &str, to: &str| LAYERS.replacen(from, to, 1);
     assert_eq!(outlined(&other("arith.addf", "arith.mulf")), (3, 2, vec![k(0), k(1), k(1)]));
     assert_eq!(outlined(&other("in (2)", "in (4)")), (3, 2, vec![k(0), k(1), k(1)]));
@@ -357,7 +357,7 @@ fn dispatches_of_equal_structure_share_a_kernel() {
     assert_eq!(outlined(&other("ins(%x, %w0", "ins(%x, %x")), (3, 2, vec![k(0), k(1), k(1)]));
 }
 
-/// The first call passes an input where the second passes the arena: bound for writing there, the input could not be bound for
+/// The first call passes an input where the second passes the arena: an input bound for writing there could not be bound for
 /// reading beside it.
 #[test]
 fn what_is_read_from_the_arena_gets_a_kernel_of_its_own() {
@@ -383,13 +383,13 @@ func.func @main(%x: memref<8xf32>) -> memref<8xf32> {
         let attrs = kernel.attr("arg_attrs").and_then(|a| a.as_array()).expect("kept").into_iter();
         attrs.filter_map(|a| Some(a.get("monopour.access")?.as_string()?.to_owned())).collect::<Vec<_>>()
     };
-    // The arena that is only written needs no kernel of its own.
+    // An argument in the arena that is only written needs no clone.
     assert_eq!(access("k"), ["read", "read", "write"]);
     assert_eq!(access("k_binding_1"), ["read_write", "read", "write"]);
 }
 
-/// One copy of its own, one within the arena (two commands on a GPU), one in a loop of known length and one in a loop of
-/// unknown length, one behind a condition; and a kernel that copies two elements of eight in each of two tiles.
+/// One copy on its own, one within the arena (two commands on a GPU), one in a loop of static length and one in a loop of
+/// dynamic length, one behind a condition; and a kernel that copies two elements of eight in each of two tiles.
 const COPIES: &str = r#"
 func.func @main(%x: memref<8xf32>, %n: index, %p: i1) -> memref<8xf32> {
   %c0 = arith.constant 0 : index
@@ -447,7 +447,7 @@ fn copies_are_counted_as_often_as_a_run_comes_by() {
     assert_eq!(sites(false), expected);
 }
 
-/// A kernel that numbers its workgroups through: as many rows as are needed, of equal length, the last one not full.
+/// A folded grid: as many rows as needed, of equal length, the last one partial.
 #[test]
 fn a_long_grid_is_folded_into_rows() {
     let grid = |tiles: u32, most: u32| {

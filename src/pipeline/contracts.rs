@@ -1,4 +1,4 @@
-//! The contracts of the phases: which ops and types may be left after each.
+//! The contracts of the phases: ops and types that may be left after each.
 
 use crate::options::TargetDescription;
 use monopour_ir::Contract;

@@ -1,14 +1,14 @@
-//! The copies that a run makes, each with why it is there.
+//! The copies of a run, each with its reason.
 
 use monopour_ir::Diagnostics;
 use monopour_program::CopyNote;
 use monopour_split::copies::Site;
 
-/// The reason of a copy that the program itself makes.
+/// The reason of an explicit copy.
 const ASKED_FOR: &str = "the program puts one tensor into another (insert_slice, concat, pad, copy): what is computed where it \
     goes, into a slice of a tensor.empty, is not copied";
 
-/// A note for every copy that a phase inserted; a new buffer without contents is none.
+/// A note for every copy that a phase inserted; a new buffer without contents is not one.
 pub(super) fn inserted(remarks: &Diagnostics, bytes: &[Option<u64>]) -> Vec<CopyNote> {
     let copies = remarks.0.iter().zip(bytes).filter(|(_, bytes)| **bytes != Some(0));
     let note = |(remark, bytes): (&monopour_ir::Diagnostic, &Option<u64>)| CopyNote {
@@ -20,10 +20,10 @@ pub(super) fn inserted(remarks: &Diagnostics, bytes: &[Option<u64>]) -> Vec<Copy
     copies.map(note).collect()
 }
 
-/// The copies of a run with the reasons of those that were inserted. Inserted copies that folded away, or that lie in a kernel's
-/// own memory, are left out.
+/// The copies of a run, with the reasons of those that a phase inserted. Inserted copies that folded away, or that are in a
+/// kernel's own memory, are left out.
 pub(super) fn explained(sites: &[Site], mut inserted: Vec<CopyNote>) -> Vec<CopyNote> {
-    // Of several notes at one place the one of the same size is meant; then any of a size that is not known.
+    // Of several notes at one location, the first of equal size; then one of unknown size.
     let mut reasons: Vec<Option<String>> = vec![None; sites.len()];
     let exact: fn(&Site, &CopyNote) -> bool = |site, note| site.bytes == note.bytes;
     let vague: fn(&Site, &CopyNote) -> bool = |site, note| site.bytes.is_none() || note.bytes.is_none();

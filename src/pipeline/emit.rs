@@ -15,7 +15,7 @@ use monopour_program::{
 use monopour_split::{plan, schedule};
 use std::collections::HashMap;
 
-/// The code of a variant, and the target with what it asks of a device.
+/// The code of a variant, and the target with its requirements.
 struct Code {
     target: Target,
     kernels: Vec<Kernel>,
@@ -49,7 +49,7 @@ fn emit_gpu<'c>(
     let module = stage.module();
     let funcs = kernel_functions(stage);
     let host_module = schedule::host_only(module, &stage.planned.model.entry);
-    // Host code of a GPU program is a few calls: the architecture's baseline runs everywhere.
+    // The host code of a GPU program is a few calls: the architecture's baseline runs everywhere.
     let baseline = cpu::object::baseline();
     let (kernels, host) = if funcs.len() < MANY {
         (gpu::emit::run_all(module, &funcs)?, cpu::object::emit(&host_module, &baseline)?)
@@ -67,7 +67,7 @@ fn emit_gpu<'c>(
     Ok(Code { target, kernels: kernels.into_iter().map(Kernel::Gpu).collect(), host })
 }
 
-/// The kernels that the schedule names, in its order.
+/// The kernels of the schedule, in order.
 fn kernel_functions<'c>(stage: &Scheduled<'c>) -> Vec<Op<'c>> {
     let symbols = stage.module().symbols();
     let find = |name: &String| *symbols.get(name).expect("the schedule names kernels of the module");
@@ -89,7 +89,7 @@ fn allocation(pooled: plan::Pooled) -> AllocationNote {
     AllocationNote { reason: pooled.reason.to_owned(), location: pooled.location, bytes: pooled.size_bytes }
 }
 
-/// The host's native code, made in a thread of its own while `kernels` runs.
+/// Compiles the host's native code in a thread while `kernels` runs.
 fn beside(
     host: &Module,
     target: &CpuTarget,
@@ -106,7 +106,7 @@ fn beside(
     done.map(|()| (kernels, code.expect("invariant: the one part was made")))
 }
 
-/// The optimised LLVM IR, if it is asked for.
+/// The optimised LLVM IR, if requested.
 fn listing(job: &Job<'_, '_>, module: &Module, target: &CpuTarget) -> Result<Option<String>, Diagnostics> {
     let is_wanted = job.wants("llvm");
     is_wanted.then(|| cpu::object::listing(module, target, cpu::object::Listing::OptimizedIr)).transpose()
@@ -125,7 +125,7 @@ fn bytes(object: &[u8]) -> String {
     object.chunks(32).map(|c| c.iter().map(|b| format!("{b:02x}")).collect::<String>() + "\n").collect()
 }
 
-/// The features and limits that the kernels use, as functions and as code.
+/// Features and limits of the kernels, from their functions and code.
 fn requirements(funcs: &[Op], kernels: &[GpuKernel]) -> GpuRequirements {
     let choice = |func: &Op| KernelChoice::decode(|entry| func.attr(attributes::KERNEL)?.field(entry)).ok();
     let assumed = |func: &Op| choice(func)?.subgroup_size;

@@ -1,4 +1,4 @@
-//! The phases, in order: each takes the stage before it and gives the next.
+//! The phases, in order: each takes the stage before it and returns the next.
 
 use super::stages::{Model, OnMemrefs, OnTensors, Outlined, Planned, Scheduled, Source, Tiled};
 use super::{Job, copies, signature};
@@ -66,7 +66,7 @@ pub(super) fn bufferize<'c>(job: &mut Job<'c, '_>, Tiled { model }: Tiled<'c>) -
     Ok(OnMemrefs { model, inserted })
 }
 
-/// Every copy that a phase inserted, with its reason; a new buffer without contents is none.
+/// Every copy that a phase inserted, with its reason; a new buffer without contents is not one.
 fn note_copies(job: &mut Job<'_, '_>, remarks: Diagnostics, bytes: &[Option<u64>]) -> Vec<CopyNote> {
     let inserted = copies::inserted(&remarks, bytes);
     job.report.remarks.0.extend(remarks.0);

@@ -22,7 +22,7 @@ pub(super) fn of(entry: Op, sizes: SizeRules) -> Result<Signature, Diagnostics> 
     })
 }
 
-/// One argument or result; `position` is its name unless its attributes give one.
+/// One argument or result; `position` is its default name.
 fn tensor(entry: Op, position: String, ty: Type, attrs: Option<Attr>) -> Result<TensorDesc, Diagnostic> {
     let named = |key: &str| attrs.and_then(|a: Attr| a.get(key));
     let unsupported = || {
@@ -31,7 +31,7 @@ fn tensor(entry: Op, position: String, ty: Type, attrs: Option<Attr>) -> Result<
             .with_help("pass ranked tensors, integers, floats and index values")
     };
     let size = |extent: i64| u64::try_from(extent).unwrap_or(DYNAMIC);
-    // The import leaves no sign in a type; an unsigned one is noted here.
+    // The import leaves no sign in a type; an unsigned one is an attribute.
     let unsigned = named(attributes::DTYPE).and_then(|d| d.as_string().and_then(DType::parse));
     let dtype = unsigned.or_else(|| DType::parse(&ty.element().to_string())).ok_or_else(unsupported)?;
     let shape = ty.as_tensor().map(|tensor| tensor.shape.into_iter().map(size).collect());

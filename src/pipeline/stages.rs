@@ -1,4 +1,4 @@
-//! What the phases hand to each other: one type for each form that a variant takes on its way.
+//! The stages: one type per form of a variant between phases.
 //!
 //! ```text
 //! Source -import-> OnTensors -tile-> Tiled -bufferize-> OnMemrefs -outline-> Outlined -plan-> Planned
@@ -10,13 +10,13 @@ use monopour_ir::{Module, Op};
 use monopour_program::{CopyNote, Signature, Variant};
 use monopour_split as split;
 
-/// MLIR text or bytecode; `file` is its name in diagnostics, and weights are looked for beside it.
+/// MLIR text or bytecode; `file` is its name in diagnostics, and weights are searched beside it.
 pub(super) struct Source<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) file: &'a str,
 }
 
-/// The module, and the facts about the model that hold from import on.
+/// The module, and facts about the model from import on.
 pub(super) struct Model<'c> {
     pub(super) module: Module<'c>,
     /// Name of the entry function.
@@ -57,7 +57,7 @@ pub(super) struct Outlined<'c> {
     pub(super) kernel_copies: split::copies::KernelCopies,
 }
 
-/// As before, with the transients in one arena.
+/// A host function with the transients in one arena.
 pub(super) struct Planned<'c> {
     pub(super) model: Model<'c>,
     /// The copies of a run, with their reasons.
@@ -73,15 +73,15 @@ pub(super) struct Scheduled<'c> {
     pub(super) schedule: split::schedule::Scheduled,
 }
 
-/// The finished variant, beside the module that holds its constants.
+/// The finished variant, and the module with its constants.
 pub(super) struct Emitted<'c> {
     pub(super) model: Model<'c>,
     pub(super) variant: Variant,
-    /// Symbols of the constants, by their index.
+    /// Symbols of the constants, by index.
     pub(super) constants: Vec<String>,
 }
 
-/// A stage that holds a module.
+/// A stage with a module.
 pub(super) trait Stage<'c> {
     /// The module as the phase left it.
     fn module(&self) -> &Module<'c>;

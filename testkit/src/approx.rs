@@ -3,7 +3,7 @@
 use crate::host_tensor::HostTensor;
 use std::fmt;
 
-/// How far a value may be from the reference: `absolute + relative * |reference|`.
+/// Allowed difference from the reference: `absolute + relative * |reference|`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Tolerance {
     /// Part that does not depend on the size of the reference.
@@ -17,22 +17,22 @@ impl Tolerance {
     pub const fn both(tolerance: f64) -> Self {
         Self { absolute: tolerance, relative: tolerance }
     }
-    /// No difference at all.
+    /// No difference.
     pub const EXACT: Self = Self::both(0.0);
 }
 
 /// The worst element of a comparison that failed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mismatch {
-    /// Where it is.
+    /// Its index.
     pub index: Vec<usize>,
-    /// What came out.
+    /// The value found.
     pub got: f64,
-    /// What the reference says.
+    /// The reference value.
     pub expected: f64,
-    /// How many elements are out of tolerance.
+    /// Number of elements out of tolerance.
     pub count: usize,
-    /// Of how many.
+    /// Number of all elements.
     pub total: usize,
 }
 
@@ -66,8 +66,8 @@ pub fn compare(got: &HostTensor, expected: &HostTensor, tolerance: Tolerance) ->
     })
 }
 
-/// The largest error relative to `1 + |reference|`, so that it means something for small and for large values alike.
-/// Infinite where one side is no number and the other is.
+/// The largest error relative to `1 + |reference|`, which is meaningful for small and for large values. Infinite where one
+/// side is finite and the other is not.
 pub fn worst_error(got: &HostTensor, expected: &HostTensor) -> f64 {
     let pairs = got.to_f64().into_iter().zip(expected.to_f64());
     pairs
@@ -75,7 +75,7 @@ pub fn worst_error(got: &HostTensor, expected: &HostTensor) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Position of the element that exceeds its tolerance most, and how many do.
+/// Position of the element that exceeds its tolerance most, and the number of those that do.
 fn worst(got: &[f64], expected: &[f64], tolerance: Tolerance) -> Option<(usize, usize)> {
     let mut worst = None;
     let mut count = 0;

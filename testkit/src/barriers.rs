@@ -1,9 +1,9 @@
-//! Whether the invocations of a workgroup wait for each other wherever one may read what another one writes.
+//! Race check: barriers between the accesses of a workgroup's invocations to shared memory.
 //!
-//! Looks at distributed kernels only, and shares no code with the distribution. Memory that invocations share is local memory
-//! of the workgroup, and an allocation that nothing but one dispatch touches (scratch). On every path through a kernel, loops
-//! taken again included, a barrier must stand between a store to such memory and a load from it, in either order. Which
-//! invocation owns an element is asked in one case only (`are_apart`): kernels keep what is their own in registers.
+//! Checks distributed kernels only, and shares no code with the distribution. Shared memory is workgroup memory, and an
+//! allocation that only one dispatch uses (scratch). On every path through a kernel, back edges included, a barrier must
+//! separate a store to such memory from a load, in either order. Which invocation owns an element is considered in one case
+//! only (`are_apart`): kernels keep their own elements in registers.
 
 use monopour_ir::ops;
 use monopour_ir::{Block, Module, Op, Value};
@@ -16,19 +16,19 @@ struct Since<'c> {
     loads: Vec<Op<'c>>,
 }
 
-/// By position in the list of shared buffers.
+/// By index in the list of shared buffers.
 type State<'c> = BTreeMap<usize, Since<'c>>;
 
-/// What [`check`] found.
+/// The result of [`check`].
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// Kernels with shared memory.
     pub kernels: usize,
-    /// `kernel: access`: those that no barrier separates from an earlier one.
+    /// `kernel: access`: accesses without a barrier after an earlier, conflicting one.
     pub races: Vec<String>,
 }
 
-/// Checks all kernels of a module that was distributed.
+/// Checks all kernels of a distributed module.
 pub fn check(module: &Module) -> Found {
     let mut found = Found::default();
     for func in module.functions().into_iter().filter(|f| f.attr("monopour.workgroup_size").is_some()) {
@@ -43,7 +43,7 @@ pub fn check(module: &Module) -> Found {
     found
 }
 
-/// Local memory of the workgroup, and arguments for which every caller passes an allocation of its own.
+/// Workgroup memory, and arguments for which every caller passes its own allocation.
 fn shared_buffers<'c>(module: &Module<'c>, func: Op<'c>) -> Vec<Value<'c>> {
     let is_workgroup = |v: &Value<'c>| v.ty().memref_space().is_some_and(|s| s.to_string().contains("workgroup"));
     let local = func.find_all(ops::memref::ALLOCA).into_iter().map(|op| op.result(0)).filter(is_workgroup);
@@ -61,7 +61,7 @@ fn callee(call: Op) -> Option<String> {
     call.attr("callee")?.as_symbol().map(str::to_owned)
 }
 
-/// Whether the value is an allocation that nothing but `call` reads or writes.
+/// Whether the value is an allocation that only `call` accesses.
 fn is_own(call: Op, value: Value) -> bool {
     value.defining_op().is_some_and(|op| op.is(ops::memref::ALLOC))
         && value.uses().iter().all(|u| u.op == call || u.op.is(ops::memref::DEALLOC))
@@ -73,7 +73,7 @@ struct Walk<'c, 'a> {
 }
 
 impl<'c> Walk<'c, '_> {
-    /// What holds at the end of a block that is entered with `state`.
+    /// The state at the end of a block that is entered with `state`.
     fn block(&mut self, block: Block<'c>, mut state: State<'c>) -> State<'c> {
         for op in block.ops() {
             match op.name() {
@@ -93,7 +93,7 @@ impl<'c> Walk<'c, '_> {
         state
     }
 
-    /// No iteration, one, and one behind another.
+    /// The join over no iteration, one, and two in a row.
     fn looped(&mut self, op: Op<'c>, before: State<'c>) -> State<'c> {
         let mut state = before;
         loop {
@@ -131,9 +131,9 @@ fn index_of<'c>(op: Op<'c>) -> Value<'c> {
     op.operand(if op.name().ends_with(".store") { 2 } else { 1 })
 }
 
-/// Whether two accesses, one of them a store, never meet at an element from different invocations: next to each other, at
-/// the invocation's own element, or at one that only invocations store to that the condition around leaves out. That is how
-/// a tree of partial results is combined: the first `w` invocations each add what lies `w` behind their own.
+/// Whether two accesses, one of them a store, never meet at an element from different invocations: one after the other, at
+/// the invocation's own element, or at an element that only invocations excluded by the condition around store to. So works
+/// a tree of partial results: the first `w` invocations each add the element `w` behind their own.
 fn are_apart(a: Op, b: Op) -> bool {
     let (store, load) = if a.name().ends_with(".store") { (a, b) } else { (b, a) };
     let (own, other) = (index_of(store), index_of(load));
@@ -147,7 +147,7 @@ fn are_apart(a: Op, b: Op) -> bool {
     own == other || behind.zip(working).is_some_and(|(behind, working)| behind >= working)
 }
 
-/// What holds where two paths meet.
+/// The join of two paths.
 fn join<'c>(mut a: State<'c>, b: State<'c>) -> State<'c> {
     for (at, since) in b {
         let entry = a.entry(at).or_default();
@@ -172,7 +172,7 @@ mod tests {
 
     const SPACE: &str = "#gpu.address_space<workgroup>";
 
-    /// Races of a kernel whose body works on `%m`, local memory of the workgroup.
+    /// Number of races of a kernel whose body uses `%m`, workgroup memory.
     fn races(body: &str) -> usize {
         let text = format!(
             "func.func private @k(%i: index, %n: index, %v: f32, %c: i1) attributes {{monopour.workgroup_size = array<i32: 8, 1, 1>}} {{\n\
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(races(&format!("{load}{store}")), 1);
         let looped = |body: &str| format!("scf.for %j = %c0 to %n step %c1 {{\n{body}}}\n");
         assert_eq!(races(&looped(&format!("{store}{barrier}{load}{barrier}"))), 0);
-        // The next iteration stores what a slow invocation still loads.
+        // The next iteration stores an element that a slow invocation still loads.
         assert_eq!(races(&looped(&format!("{store}{barrier}{load}"))), 1);
         let either = |a: &str, b: &str| format!("scf.if %c {{\n{a}}} else {{\n{b}}}\n");
         assert_eq!(races(&format!("{}{load}", either(&store, ""))), 1);

@@ -1,10 +1,10 @@
-//! Many small bufferized functions as one process: lowered by upstream's passes, run by `mlir-runner`.
+//! Runs many small bufferized functions in one process: lowered by upstream's passes, run by `mlir-runner`.
 //!
-//! Every function keeps its calls, so that recursion is real. Each runs twice on the same inputs: a constant that the
-//! first run overwrote shows in the second. What a function leaves behind is its results, then the arguments that it must
-//! not write. What a process prints before it dies is not lost: the functions after the one that crashed run in another.
-//! Requires: `@main` over scalars and memrefs of 32-bit floats, of static shape or (results) row-major; nothing is freed.
-//! What is row-major by its type is read as such, not by the strides that it has.
+//! Every function keeps its calls, so that recursion is real. Each runs twice on the same inputs: a constant that the first
+//! run overwrote shows in the second. The outcome of a function is its results, then its read-only arguments. Output before
+//! a crash is kept: the functions after the one that crashed run in another process.
+//! Requires: `@main` over scalars and memrefs of 32-bit floats, of static shape or (results) row-major; nothing is freed. A
+//! result of row-major type is read as such, whatever its strides.
 
 mod softmax;
 
@@ -17,11 +17,11 @@ use std::io::{Read, Write as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A batch that computes for longer goes on for ever.
+/// Longest CPU time of a batch, which otherwise counts as an endless loop.
 const LIMIT_CPU_SECONDS: u32 = 120;
-/// One that takes longer waits for ever: the machine may be shared.
+/// Longest wall time of a batch: the machine may be shared.
 const LIMIT: Duration = Duration::from_secs(3_600);
-/// What fresh memory holds, so that reading it shows.
+/// Fill byte of fresh memory, so that a read of it shows.
 const PERTURB: &str = "165";
 
 /// To the llvm dialect: any layout, any control flow, real calls.
@@ -31,16 +31,16 @@ const LOWERING: &str = "builtin.module(func.func(scf-forall-to-for,convert-linal
     convert-index-to-llvm,convert-arith-to-llvm,convert-ub-to-llvm,convert-cf-to-llvm,convert-func-to-llvm,\
     reconcile-unrealized-casts)";
 
-/// What one run of a function left behind.
+/// The outcome of one run of a function.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
-    /// The bits of its results, then of the arguments that it must not write; scalars first widened to 64 bits.
+    /// The bits of its results, then of its read-only arguments; scalars first widened to 64 bits.
     Values(Vec<Vec<i64>>),
-    /// The process died or hung in it; why.
+    /// The process crashed or hung; the reason.
     Crash(String),
 }
 
-/// Functions that wait to be run.
+/// Functions to run.
 #[derive(Default)]
 pub struct Batch {
     constants_can_be_written: bool,
@@ -49,21 +49,21 @@ pub struct Batch {
 
 struct Function {
     text: String,
-    /// Lists that one run prints.
+    /// Number of lists that one run prints.
     lists: usize,
 }
 
 impl Batch {
-    /// A batch in which a write to a constant goes through, for the second run to see, where it would end the process.
+    /// A batch in which a write to a constant succeeds and shows in the second run, instead of ending the process.
     pub fn with_writable_constants() -> Self {
         Self { constants_can_be_written: true, ..Self::default() }
     }
 
-    /// Adds `@main` of a bufferized module, to be run on `inputs`, and returns its number. `frozen`: which arguments it
-    /// must not write.
+    /// Adds `@main` of a bufferized module, to be run on `inputs`, and returns its number. `frozen`: which arguments are
+    /// read-only.
     ///
     /// # Errors
-    /// Why it cannot be called.
+    /// The reason why it cannot be called.
     pub fn add(&mut self, module: &Module, inputs: &[HostTensor], frozen: &[bool]) -> Result<usize, String> {
         let number = self.functions.len();
         let main = module.symbol("main").ok_or("there is no @main")?;
@@ -85,7 +85,7 @@ impl Batch {
     /// Runs all of them, each twice.
     ///
     /// # Errors
-    /// When they cannot be lowered, or print what nobody expects.
+    /// When they cannot be lowered, or print something unexpected.
     pub fn run(&self) -> Result<Vec<[Outcome; 2]>, String> {
         let program = self.program()?;
         let mut outcomes: Vec<[Outcome; 2]> = vec![];
@@ -131,7 +131,7 @@ impl Batch {
     }
 }
 
-/// Runs a program from one function on; returns what it printed, line by line, and why it died if it did.
+/// Runs a program from one function on; returns its output line by line, and the reason if it crashed.
 fn execute(program: &[u8], first: usize) -> Result<(Vec<Vec<i64>>, Option<String>), String> {
     let libraries = tool("mlir-runner").with_file_name("").join("../lib");
     // The shell sets the limit, and becomes the runner.
@@ -165,7 +165,7 @@ fn execute(program: &[u8], first: usize) -> Result<(Vec<Vec<i64>>, Option<String
     let died = (!status.success()).then(|| format!("{status}\n{errors}"));
     let number = |word: &str| word.parse::<i64>().map_err(|e| format!("{word:?}: {e}"));
     let list = |line: &str| line.split(',').map(str::trim).filter(|w| !w.is_empty()).map(number).collect();
-    // A line that was cut short is not there.
+    // A partial last line is dropped.
     let lines = text.split_inclusive('\n').filter_map(|l| l.strip_suffix('\n')).map(list);
     Ok((lines.collect::<Result<_, _>>()?, died))
 }
@@ -184,7 +184,7 @@ fn wait(child: &mut std::process::Child) -> Result<std::process::ExitStatus, Str
     }
 }
 
-/// What [`Outcome::Values`] holds for these tensors.
+/// The [`Outcome::Values`] of these tensors.
 pub fn bits(tensors: &[HostTensor]) -> Vec<Vec<i64>> {
     let of = |t: &HostTensor| match &t.data {
         Data::Float(v) => v.iter().map(|v| i64::from((*v as f32).to_bits() as i32)).collect(),
@@ -307,8 +307,7 @@ impl Wrapper {
     }
 }
 
-/// Prints as many elements as the sizes say from the first on, whatever the descriptor has for strides: the type says that they
-/// lie so.
+/// Prints as many elements as the sizes say from the first on, whatever the descriptor's strides: the type is row-major.
 fn print_row_major(after: &mut String, name: &str, value: &str, ty: Type, rank: usize) {
     let _ = writeln!(after, "  %{name}n = arith.constant 1 : index");
     let mut count = format!("%{name}n");

@@ -1,15 +1,15 @@
-//! Whether the loads and stores of a distributed kernel lie inside their buffers: its index arithmetic, run for every
-//! invocation of the workgroups at the ends of the grid.
+//! Bounds check of a distributed kernel: interprets its index arithmetic for every invocation of the workgroups at the ends
+//! of the grid.
 //!
-//! A load behind the end whose value is never used changes no result, and devices check nothing: it shows here only. Shares
-//! no code with the distribution. What comes from memory is unknown; conditions on it take both ways, and indices that
-//! depend on it are not looked at.
+//! An out-of-bounds load whose value is unused changes no result, and devices do not check: it shows here only. Shares no
+//! code with the distribution. Loaded values are unknown; conditions on them take both branches, and indices that depend on
+//! them are not checked.
 
 use monopour_ir::ops;
 use monopour_ir::{Block, Module, Op, Value};
 use std::collections::HashMap;
 
-/// `kernel: access`: what lies outside of its buffer, once per op. `None` if no kernel has a grid that is known.
+/// `kernel: access`: out-of-bounds accesses, once per op. `None` if no kernel has a static grid.
 pub fn check(module: &Module, subgroup_size: i64) -> Option<Vec<String>> {
     let mut outside = None;
     for func in module.functions() {
@@ -17,7 +17,7 @@ pub fn check(module: &Module, subgroup_size: i64) -> Option<Vec<String>> {
         else {
             continue;
         };
-        // A folded grid numbers its workgroups through: their ids are not those of the forall.
+        // On a folded grid workgroup ids are not those of the forall.
         let grid = grid_of(module, func).filter(|_| func.attr("monopour.linear_grid").is_none());
         let Some(grid) = grid else { continue };
         let mut machine = Machine { subgroup_size, size, grid, ..Machine::default() };
@@ -59,7 +59,7 @@ fn corners(grid: &[i64; 3]) -> Vec<[i64; 3]> {
     out
 }
 
-/// One invocation after the other.
+/// Interprets one invocation at a time.
 #[derive(Default)]
 struct Machine<'c> {
     subgroup_size: i64,
@@ -67,7 +67,7 @@ struct Machine<'c> {
     grid: [i64; 3],
     block: [i64; 3],
     thread: [i64; 3],
-    /// Numbers that are known.
+    /// Known numbers.
     values: HashMap<Value<'c>, i64>,
     outside: Vec<String>,
 }
@@ -84,7 +84,7 @@ impl<'c> Machine<'c> {
         };
     }
 
-    /// Runs a block and returns what its terminator passes on.
+    /// Runs a block and returns its terminator's operands.
     fn run(&mut self, block: Block<'c>) -> Vec<Option<i64>> {
         for op in block.ops() {
             if Some(op) == block.terminator() {
@@ -170,7 +170,7 @@ impl<'c> Machine<'c> {
         op.results().into_iter().for_each(|r| self.set(r, None));
     }
 
-    /// The result of an op on numbers, if it is known.
+    /// The result of an op on numbers, if known.
     fn number(&self, op: Op<'c>) -> Option<i64> {
         let result = op.results().into_iter().next()?;
         if let Some(constant) = result.constant_int() {
@@ -244,7 +244,7 @@ mod tests {
     use super::check;
     use monopour_ir::{Context, Module};
 
-    /// What lies outside of `%a`, seven elements, in a kernel of two workgroups of four invocations.
+    /// Out-of-bounds accesses to `%a`, seven elements, in a kernel of two workgroups of four invocations.
     fn outside(body: &str) -> Vec<String> {
         let text = format!(
             "func.func @main(%a: memref<7xf32>) {{\n  scf.forall (%i) in (2) {{\n    func.call @k(%a) : (memref<7xf32>) -> ()\n  }}\n  return\n}}\n\

@@ -1,4 +1,4 @@
-//! What a test does on a machine without a device.
+//! Environment variables for device tests, and how they are skipped.
 
 /// Whether a missing adapter is a failure (`REQUIRE_GPU=1`).
 pub fn gpu_is_required() -> bool {
@@ -10,7 +10,7 @@ pub fn full_is_asked_for() -> bool {
     std::env::var_os("MONOPOUR_TEST_FULL").is_some_and(|v| v == "1")
 }
 
-/// Says that a device test is skipped.
+/// Reports that a device test is skipped.
 ///
 /// # Panics
 /// When `REQUIRE_GPU=1` forbids that.

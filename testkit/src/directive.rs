@@ -11,19 +11,19 @@
 //! module { ... }
 //! ```
 
-/// Separates the input from what is expected; upstream's tools split at its first line.
+/// Separates the input from the expected output; upstream's tools split at its first line.
 const SEPARATOR: &str = "// -----\n// expect:\n";
 
-/// A file test, taken apart.
+/// A parsed file test.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileTest {
-    /// Which pass or phase runs.
+    /// The pass or phase to run.
     pub pass: String,
     /// The rest of the `test:` line.
     pub options: String,
     /// Arguments for `mlir-opt`, if its decisions are to be compared.
     pub oracle: Option<String>,
-    /// Why ours are not upstream's decisions, if they are known not to be.
+    /// The reason of a known difference from upstream's decisions.
     pub differs: Option<String>,
     /// Header and program, up to the separator.
     pub input: String,
@@ -32,10 +32,10 @@ pub struct FileTest {
 }
 
 impl FileTest {
-    /// Takes a file apart.
+    /// Parses a file.
     ///
     /// # Errors
-    /// What is wrong with its header.
+    /// The defect of its header.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (input, expected) = text.split_once(SEPARATOR).unwrap_or((text, ""));
         let line = |key: &str| {
@@ -59,7 +59,7 @@ impl FileTest {
         Ok(parsed)
     }
 
-    /// The file with another expectation.
+    /// The file with another expected output.
     pub fn with_expected(&self, output: &str) -> String {
         let newline = if self.input.ends_with('\n') { "" } else { "\n" };
         format!("{}{newline}{SEPARATOR}{}\n", self.input, output.trim_end())

@@ -4,8 +4,8 @@ use crate::random::Rng;
 use monopour_ir::ops;
 use std::fmt::Write;
 
-/// A function `@main` of one to three inputs and `ops` ops around matrix products, with static shapes. Values are used
-/// several times or not at all, and destinations are shared, as programs do.
+/// A function `@main` of one to three inputs and `ops` ops around matrix products, with static shapes. Values have no, one
+/// or several uses, and share destinations.
 pub fn program(seed: u64, ops: usize) -> String {
     let mut g = Generator { rng: Rng::new(seed), body: String::new(), values: vec![] };
     let sizes = [1, 3, 4, 7, 8, 16, 17];
@@ -73,7 +73,7 @@ impl Generator {
         self.generic(i, shape, &[(x, shape, "i, j"), (y, shape, "i, j")], &format!("{op} %p0, %p1"));
     }
 
-    /// A value of one row per row of the other, or one column per column, read along it.
+    /// A broadcast operand: one value per row, or one per column.
     fn per_row(&mut self, i: usize) {
         let (x, shape) = self.rng.pick(&self.values).clone();
         let rows: Vec<_> = self.values.iter().filter(|(_, s)| *s == (1, shape.1)).cloned().collect();

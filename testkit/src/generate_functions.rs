@@ -1,12 +1,12 @@
 //! Random functions on small tensors, for bufferization: slices, inserts, structured ops, loops, branches and calls.
 //!
-//! The same text for the same seed; always valid IR; every value is defined, deterministic and in [-1, 1], every offset
-//! in range. `@main` takes tensors of `f32`, then `%n: index` (any number below 4 is fine as a trip count), `%c: i1` and
-//! `%x: f32` (in [-1, 1]); it returns tensors, and one element as a scalar.
-//! Each tensor argument says in `bufferization.writable` whether its buffer may be overwritten.
+//! The same text for the same seed; always valid IR; every value is defined, deterministic and in [-1, 1], every offset in
+//! range. `@main` takes tensors of `f32`, then `%n: index` (any number below 4 is fine as a trip count), `%c: i1` and
+//! `%x: f32` (in [-1, 1]); it returns tensors, and one element as a scalar. The attribute `bufferization.writable` of each tensor
+//! argument says whether its buffer may be overwritten.
 //!
-//! [`Shape`] says which constructs occur. Without [`More::defects`] the constructs are left out on which MLIR 22.1.8 is
-//! known to bufferize wrongly, so that its decisions can be compared with; what may share memory is tracked for that (`origin`).
+//! [`Shape`] selects the constructs. Without [`More::defects`], constructs that MLIR 22.1.8 is known to bufferize wrongly
+//! are left out, so that its decisions can be compared with; for that, possible aliases are tracked (`origin`).
 
 mod blocks;
 mod calls;
@@ -22,18 +22,18 @@ use crate::random::Rng;
 use origin::Origins;
 use std::fmt::Write;
 
-/// What a function is made of.
+/// The constructs of a function.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Operations in the outermost body.
     pub ops: usize,
-    /// How deep loops and branches nest.
+    /// Nesting depth of loops and branches.
     pub depth: usize,
     /// Whether `@main` calls private functions.
     pub calls: bool,
     /// Whether there are parallel loops (`scf.forall`).
     pub parallel: bool,
-    /// What there is besides.
+    /// Further constructs.
     pub more: More,
 }
 
@@ -48,9 +48,9 @@ pub struct More {
     pub recursion: bool,
     /// Functions without a body. Such a module cannot be executed.
     pub external: bool,
-    /// Also that on which MLIR 22.1.8 is wrong or gives up: results of `scf.index_switch` that are written, loops that
-    /// carry one tensor twice, calls that return one tensor twice or a constant, slices that move over a tensor of
-    /// outside, unsigned loops whose bounds have another order as signed numbers, `linalg.pack`.
+    /// Also constructs on which MLIR 22.1.8 is wrong or fails: results of `scf.index_switch` that are written, loops that
+    /// carry one tensor twice, calls that return one tensor twice or a constant, slices at varying offsets of a tensor from
+    /// outside the loop, unsigned loops whose bounds have another order as signed numbers, `linalg.pack`.
     pub defects: bool,
 }
 
@@ -83,7 +83,7 @@ impl Shape {
         Self { calls: seed % 3 == 1, parallel: seed.is_multiple_of(2), more, ..Self::of_seed(seed) }
     }
 
-    /// A shape of every construct that MLIR 22.1.8 decides on as one should; `blocks`: see [`More::blocks`].
+    /// A shape of every construct that MLIR 22.1.8 decides correctly; `blocks`: see [`More::blocks`].
     pub fn comparable(seed: u64, blocks: bool) -> Self {
         let more = More { all_ops: true, blocks, recursion: seed % 7 == 2, external: seed % 4 == 3, defects: false };
         Self { calls: seed % 3 == 1, parallel: seed.is_multiple_of(2), more, ..Self::of_seed(seed) }
@@ -103,13 +103,13 @@ pub fn module(seed: u64, shape: Shape) -> String {
     text + &define(&mut rng, "main", shape, &callees).0
 }
 
-/// A function that can be called: name, argument and result types.
+/// A callable function: name, argument and result types.
 #[derive(Clone, Debug)]
 struct Callee {
     name: String,
     inputs: Vec<Ty>,
     results: Vec<Ty>,
-    /// Whether it takes `%n`, `%c` and `%x` besides.
+    /// Whether it also takes `%n`, `%c` and `%x`.
     numbers: bool,
 }
 
@@ -132,7 +132,7 @@ fn define(rng: &mut Rng, name: &str, shape: Shape, callees: &[Callee]) -> (Strin
     (text, Callee { name: name.to_owned(), inputs, results: types, numbers: true })
 }
 
-/// The types that tensors have.
+/// Tensor types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ty {
     /// 3 elements.
@@ -153,7 +153,7 @@ enum Ty {
     Point,
 }
 
-/// All of them; the first ones are the basic ones.
+/// All types; the first ones are the basic ones.
 const TYPES: [Ty; 8] = [Ty::Three, Ty::Six, Ty::Flat, Ty::Wide, Ty::Square, Ty::Row, Ty::Tall, Ty::Point];
 const BASIC_TYPES: usize = 5;
 
@@ -183,7 +183,7 @@ fn list(types: &[Ty]) -> Vec<String> {
     types.iter().map(Ty::to_string).collect()
 }
 
-/// What a position in a function sees.
+/// Values and constructs available at a position in a function.
 #[derive(Clone, Debug, Default)]
 struct Scope {
     indent: usize,
@@ -214,7 +214,7 @@ struct Generator<'a> {
     rng: &'a mut Rng,
     body: String,
     next: usize,
-    /// Blocks of this function that have a name.
+    /// Number of named blocks of this function.
     labels: usize,
     shape: Shape,
     callees: &'a [Callee],
@@ -222,10 +222,10 @@ struct Generator<'a> {
     is_callee: bool,
 }
 
-/// Makes one operation or construct; the last argument: how much deeper it may nest.
+/// Makes one operation or construct; the last argument is the nesting depth that is left.
 type Make = fn(&mut Generator<'_>, &mut Scope, usize);
 
-/// What is made of all operations, and how often.
+/// All operations with their weights.
 const ALL_OPS: &[(u64, Make)] = &[
     (8, |g, s, _| g.insert_element(s)),
     (4, |g, s, _| g.scalar(s)),
@@ -247,7 +247,7 @@ const ALL_OPS: &[(u64, Make)] = &[
     (5, |g, s, _| g.vector(s)),
 ];
 
-/// Likewise, where constructs may nest.
+/// All constructs with regions, where nesting is allowed.
 const ALL_REGIONS: &[(u64, Make)] = &[
     (11, |g, s, d| g.for_loop(s, d)),
     (10, |g, s, d| g.branch(s, d)),
@@ -256,7 +256,7 @@ const ALL_REGIONS: &[(u64, Make)] = &[
     (3, |g, s, d| g.execute_region(s, d)),
 ];
 
-/// Likewise, where blocks may end.
+/// All constructs of blocks, where blocks may end.
 const ALL_BLOCKS: &[(u64, Make)] =
     &[(10, |g, s, d| g.diamond(s, d)), (6, |g, s, d| g.switch(s, d)), (9, |g, s, d| g.block_loop(s, d))];
 
@@ -268,7 +268,7 @@ impl<'a> Generator<'a> {
 }
 
 impl Generator<'_> {
-    /// The scope of a function's arguments, and their declarations. Some numbers are defined first.
+    /// The scope of a function's arguments, and their declarations. Defines some numbers.
     fn enter(&mut self, inputs: &[Ty], is_main: bool) -> (Scope, Vec<String>) {
         self.is_callee = !is_main;
         let mut arguments = Vec::new();
@@ -296,7 +296,7 @@ impl Generator<'_> {
         let _ = writeln!(self.body, "{}{text}", "  ".repeat(scope.indent));
     }
 
-    /// A name that is not taken.
+    /// A fresh name.
     fn name(&mut self) -> String {
         self.next += 1;
         format!("%v{}", self.next)
@@ -318,7 +318,7 @@ impl Generator<'_> {
         scope.tensors[a.max(b) as usize].clone()
     }
 
-    /// A tensor of a type, made if there is none.
+    /// A tensor of a type; created if there is none.
     fn of_type(&mut self, scope: &mut Scope, ty: Ty) -> String {
         let fitting = scope.all_of_type(ty);
         if fitting.is_empty() || self.percent(10) { self.fresh(scope, ty) } else { self.rng.pick(&fitting).clone() }

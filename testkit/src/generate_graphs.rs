@@ -1,10 +1,10 @@
 //! Random graphs of linalg and tensor ops with loops and conditions, the same for the same seed.
 //!
-//! [`Features`] add element types, choices, and sizes that only a run knows.
+//! [`Features`] add element types, choices, and dynamic sizes.
 //!
-//! Values stay in a range: each carries a bound of its size, and what grows beyond a limit is scaled down. Nothing divides
-//! by what may be zero, no comparison of computed floats decides about an element, and every element that is read was
-//! written; so all devices must agree with the evaluator within a tolerance that has nothing to do with luck.
+//! Values stay in a range: each has a bound, and one that grows beyond a limit is scaled down. No divisor may be zero, no
+//! comparison of computed floats selects an element, and every element that is read was written; so all devices must agree
+//! with the evaluator within a tolerance.
 
 mod control;
 mod dynamic;
@@ -18,35 +18,35 @@ use crate::random::Rng;
 use crate::text::{Input, Program, Value, list, tensor};
 use monopour_ir::ops;
 
-/// Above this bound a value is scaled down to 1.
+/// Values above this bound are scaled down to 1.
 const LARGEST: f64 = 16.0;
-/// Elements of a value at most.
+/// Most elements of a value.
 const MAX_ELEMENTS: usize = 3000;
 const SIZES: [usize; 11] = [1, 2, 3, 4, 5, 7, 8, 9, 13, 17, 33];
 
-/// What graphs hold beyond f32 tensors of known sizes, loops and conditions.
+/// Contents of graphs beyond f32 tensors of static sizes, loops and conditions.
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
     /// Other element types.
     pub types: &'static [Dtype],
-    /// Conditions that choose among values that exist already, inputs among them.
+    /// Conditions that select existing values, inputs among them.
     pub choices: bool,
-    /// Tensors whose sizes are known when the program runs.
+    /// Tensors of dynamic sizes.
     pub sizes: bool,
-    /// Parts of other tensors, as large as data says, as results.
+    /// Slices of data-dependent size as results.
     pub parts_as_results: bool,
     /// Tensors that grow in a loop.
     pub growing: bool,
-    /// Dimensions of computed sizes that become one.
+    /// Collapses of dynamic dimensions.
     pub collapsing: bool,
-    /// Rows that a gather asks for and that are not there.
+    /// Gathers of rows out of range.
     pub bad_indices: bool,
-    /// Copies that the program asks for, reshapes by data, switches, checks.
+    /// Explicit copies, reshapes by data, switches, checks.
     pub moves: bool,
 }
 
 impl Features {
-    /// Nothing more.
+    /// None of them.
     pub const NONE: Self = Self {
         types: &[],
         choices: false,
@@ -57,7 +57,7 @@ impl Features {
         bad_indices: false,
         moves: false,
     };
-    /// All of it, in every type.
+    /// All of them, in every type.
     pub const EVERYTHING: Self = Self {
         types: &[
             Dtype::F16,
@@ -83,12 +83,12 @@ impl Features {
     };
 }
 
-/// A function `@main` of f32 tensors and scalars with about `ops` ops, and what its inputs hold.
+/// A function `@main` of f32 tensors and scalars with about `ops` ops, and its inputs.
 pub fn graph(seed: u64, ops: usize) -> (String, Vec<Input>) {
     graph_with(seed, ops, Features::NONE)
 }
 
-/// As [`graph`], with more than that in it.
+/// As [`graph`], with these features.
 pub fn graph_with(seed: u64, ops: usize, features: Features) -> (String, Vec<Input>) {
     let (rng, text) = (Rng::new(seed), Program::new());
     let mut g = Graph { rng, text, values: vec![], sized: vec![], typed: vec![], depth: 0, features };
@@ -111,7 +111,7 @@ pub fn graph_with(seed: u64, ops: usize, features: Features) -> (String, Vec<Inp
 #[derive(Clone)]
 struct Bounded {
     value: Value,
-    /// No element is larger.
+    /// Largest magnitude of an element.
     bound: f64,
 }
 
@@ -119,7 +119,7 @@ struct Graph {
     rng: Rng,
     text: Program,
     values: Vec<Bounded>,
-    /// Tensors of computed sizes.
+    /// Tensors of dynamic sizes.
     sized: Vec<Sized>,
     /// Tensors of other types.
     typed: Vec<Value>,
@@ -139,13 +139,13 @@ impl Graph {
     }
     fn input(&mut self, shape: &[usize]) -> Bounded {
         let value = self.text.f32(shape);
-        // An input is visible everywhere, so it goes where values of an outer region are.
+        // An input is visible everywhere, so it joins the values of the outer region.
         let input = Bounded { value, bound: 1.0 };
         self.values.insert(0, input.clone());
         input
     }
     fn pick(&mut self) -> Bounded {
-        // Late values more often: graphs are deep rather than wide.
+        // Late values are likelier: graphs are deep rather than wide.
         let late = self.values.len().saturating_sub(3);
         if self.rng.below(2) == 0 {
             self.rng.pick(&self.values[late..]).clone()
@@ -153,7 +153,7 @@ impl Graph {
             self.rng.pick(&self.values).clone()
         }
     }
-    /// A value that a condition holds for; otherwise an input of that shape.
+    /// A value for which `fits` holds; otherwise an input of that shape.
     fn pick_where(&mut self, shape: &[usize], fits: impl Fn(&[usize]) -> bool) -> Bounded {
         let fitting: Vec<_> = self.values.iter().filter(|v| fits(v.value.shape())).cloned().collect();
         if fitting.is_empty() { self.input(shape) } else { self.rng.pick(&fitting).clone() }
@@ -250,7 +250,7 @@ impl Graph {
         let r = self.text.pointwise(Dtype::F32, &[&x.value, &y.value], &format!("%s = arith.{op} %a, %b : f32"));
         self.push(r, bound)
     }
-    /// The second operand has some of the dimensions of the first.
+    /// The second operand has a subset of the dimensions of the first.
     fn broadcast(&mut self) {
         let x = self.pick();
         let shape = x.value.shape().to_vec();
@@ -347,7 +347,7 @@ impl Graph {
         );
         self.push(r, x.bound);
     }
-    /// Two neighbouring dimensions become one, or one becomes two.
+    /// Collapses two neighbouring dimensions, or expands one.
     fn reshape(&mut self) {
         let x = self.pick();
         let shape = x.value.shape().to_vec();
@@ -401,7 +401,7 @@ impl Graph {
         let r = self.text.op(Dtype::F32, &sizes, &text);
         self.push(r, x.bound);
     }
-    /// A value is written into a part of another, or into a fill, or a part of a value back into it.
+    /// Inserts a value into a part of another or of a fill, or a part of a value back into it.
     fn insert(&mut self) {
         let into = self.pick();
         let into = match self.rng.below(3) {
@@ -455,7 +455,7 @@ impl Graph {
         if shape.is_empty() {
             return self.unary();
         }
-        // A pad may be negative, as long as an element stays.
+        // A pad may be negative, but one element must remain.
         let least = if self.features.moves { 1 } else { 0 };
         let low: Vec<_> = shape.iter().map(|_| self.rng.below(3 + least) as i64 - least as i64).collect();
         let pads = |g: &mut Self, (extent, low): (&usize, &i64)| {
@@ -480,7 +480,7 @@ impl Graph {
         let r = crate::suite::softmax(&mut self.text, &x.value);
         self.push(r, 1.0);
     }
-    /// A body that knows where it is: a mask, or a read from elsewhere in an operand.
+    /// A body with `linalg.index`: a mask, or a read from elsewhere in an operand.
     fn by_index(&mut self) {
         let x = self.pick();
         let shape = x.value.shape().to_vec();
@@ -508,7 +508,7 @@ impl Graph {
     }
 }
 
-/// Loops over so many dimensions, and the map of all of them.
+/// Loops over this many dimensions, and their identity map.
 fn dims(rank: usize) -> (String, String) {
     let names: Vec<_> = (0..rank).map(|d| format!("d{d}")).collect();
     (names.join(" "), names.join(", "))

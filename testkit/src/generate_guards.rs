@@ -1,8 +1,8 @@
-//! Random programs whose data leaves the defined ground: indices out of range, divisors of zero, slices that data places.
+//! Random programs with undefined cases: indices out of range, divisors of zero, slices at data-dependent offsets.
 //!
-//! In kernels all of that has a meaning, which the evaluator knows. In host code it ends the run: the evaluator then says that
-//! the program is undefined on these inputs, and a device must report a failed check. Integers are exact and floats are only
-//! moved, added or halved, so that results agree within any tolerance.
+//! In kernels all of these are defined, and the evaluator follows that. In host code they end the run: the program is then
+//! undefined for the evaluator, and a device must report a failed check. Integers are exact and floats are only moved, added
+//! or halved, so that results agree within any tolerance.
 
 use crate::host_tensor::Dtype;
 use crate::random::Rng;
@@ -12,7 +12,7 @@ const SIZES: [usize; 7] = [1, 2, 3, 7, 8, 17, 33];
 const WIDTHS: [Dtype; 3] = [Dtype::Int(8), Dtype::Int(32), Dtype::Int(64)];
 const DIVISIONS: [&str; 7] = ["divsi", "remsi", "divui", "remui", "floordivsi", "ceildivsi", "ceildivui"];
 
-/// A function `@main` with about `ops` ops, and what its inputs hold.
+/// A function `@main` with about `ops` ops, and its inputs.
 pub fn program(seed: u64, ops: usize) -> (String, Vec<Input>) {
     let mut g = Guards {
         rng: Rng::new(seed ^ 0x6a61_7264),
@@ -41,7 +41,7 @@ struct Guards {
     text: Program,
     ints: Vec<Value>,
     floats: Vec<Value>,
-    /// Results too: the evaluator's preparation drops what nobody reads, and with it what ends the run.
+    /// Also results: the evaluator's preparation drops unused values, and with them what ends the run.
     slices: Vec<Value>,
 }
 
@@ -53,7 +53,7 @@ impl Guards {
         let (dtype, shape) = (*self.rng.pick(&WIDTHS), self.shape());
         self.int_input_of(dtype, &shape)
     }
-    /// Few different numbers, so that zeros and pairs are common.
+    /// Few different numbers, so that zeros and equal pairs are common.
     fn int_input_of(&mut self, dtype: Dtype, shape: &[usize]) -> Value {
         let value = self.text.input_within(dtype, shape, -5.0, 12.0);
         self.ints.push(value.clone());
@@ -99,7 +99,7 @@ impl Guards {
         let r = self.text.pointwise(x.dtype, &[&x, &y], &format!("%s = arith.{op} %a, %b : {}", x.dtype));
         self.ints.push(r);
     }
-    /// In a body, or of whole tensors.
+    /// In a body, or on whole tensors.
     fn division(&mut self) {
         let x = self.int();
         let y = self.like(&x);
@@ -124,7 +124,7 @@ impl Guards {
         let r = self.text.pointwise(to, &[&x], &format!("%s = arith.{op} %a : {} to {to}", x.dtype));
         self.ints.push(r);
     }
-    /// Elements of a table, of floats or of integers, by data in every dimension.
+    /// Gathers from a float or integer table, at indices from data in every dimension.
     fn lookup(&mut self) {
         let at = self.int();
         let of_ints = self.rng.below(4) == 0;
@@ -139,7 +139,7 @@ impl Guards {
         let r = self.text.pointwise(table.dtype, &ins, &body);
         if of_ints { self.ints.push(r) } else { self.floats.push(r) }
     }
-    /// An element at a distance in the last dimension, which leaves the tensor at one end.
+    /// An element at a distance in the last dimension, out of range at one end.
     fn neighbour(&mut self) {
         let x = self.float();
         let last = x.shape().len() - 1;
@@ -217,10 +217,10 @@ impl Guards {
         let r = self.text.op(Dtype::F32, into.shape(), &text);
         self.floats.push(r);
     }
-    /// Host code: an element, by which another is divided, says where a slice begins.
+    /// Host code: an element, divided by another, is the offset of a slice.
     fn place(&mut self) {
         let x = self.float();
-        // A slice of everything is folded to its source, wherever it begins.
+        // A slice of everything is folded to its source, whatever its offset.
         if x.shape()[0] < 2 {
             return self.halves();
         }

@@ -1,11 +1,11 @@
-//! Random functions on small memrefs, for deallocation: any control flow, and buffers that many names may stand for.
+//! Random functions on small memrefs, for deallocation: any control flow, and buffers with many possible aliases.
 //!
-//! The same text for the same seed; always valid IR with defined values, that ends whatever the arguments are.
-//! Every function takes two memrefs of 4 `f32`, then `%c: i1`, `%d: i1`, `%n: index` (how often loops run, at most)
-//! and `%s: i32` (where switches go), and returns one to three memrefs; [`inputs`] makes arguments that take every branch.
+//! The same text for the same seed; always valid IR with defined values, that terminates for all arguments. Every function
+//! takes two memrefs of 4 `f32`, then `%c: i1`, `%d: i1`, `%n: index` (most iterations of loops) and `%s: i32` (the case of
+//! switches), and returns one to three memrefs; [`inputs`] makes arguments that take every branch.
 //!
-//! A program allocates and hardly frees: buffers go through views, selects, calls, results and arguments of regions, and
-//! arguments of blocks; some are globals, on the stack, or never used. With [`Shape::frees`] it frees a few by hand.
+//! A program allocates and hardly frees: buffers pass through views, selects, calls, results and arguments of regions, and
+//! arguments of blocks; some are globals, on the stack, or never used. With [`Shape::frees`] it frees a few itself.
 
 mod control;
 mod graph;
@@ -14,12 +14,12 @@ use crate::host_tensor::{Data, Dtype, HostTensor};
 use crate::random::Rng;
 use std::fmt::Write;
 
-/// What functions are made of.
+/// The constructs of functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Statements in a body, at most.
     pub statements: u64,
-    /// How deep regions nest.
+    /// Nesting depth of regions.
     pub depth: usize,
     /// Blocks of a function; 1: no branches.
     pub blocks: usize,
@@ -27,9 +27,9 @@ pub struct Shape {
     pub all_regions: bool,
     /// Calls of private and public functions.
     pub calls: bool,
-    /// `memref.dealloc` is there already, for some buffers.
+    /// Whether `memref.dealloc` frees some buffers already.
     pub frees: bool,
-    /// Most calls get buffers that nothing else uses.
+    /// Whether most calls pass buffers without other uses.
     pub gives: bool,
 }
 
@@ -60,7 +60,7 @@ impl Shape {
         }
     }
 
-    /// Any control flow, and calls that callers give buffers to.
+    /// Any control flow, and calls that pass ownership.
     pub fn giving(seed: u64) -> Self {
         Self { statements: 4, blocks: 1 + (seed % 4) as usize, calls: true, gives: true, ..Self::whole(seed) }
     }
@@ -82,10 +82,10 @@ pub fn module(seed: u64, shape: Shape) -> String {
     text + &define(&mut rng, "main", false, shape, &callees).0
 }
 
-/// How often loops run, and where switches go.
+/// Iterations of loops, and cases of switches.
 const NUMBERS: [(i64, i64); 4] = [(0, 0), (1, 1), (2, 2), (3, 0)];
 
-/// Arguments of `@main`, one list for each run: both ways for each condition.
+/// Arguments of `@main`, one list for each run: both values of each condition.
 pub fn inputs(seed: u64) -> Vec<Vec<HostTensor>> {
     let mut all = Vec::new();
     for bits in 0..4_i64 {
@@ -109,7 +109,7 @@ pub fn inputs(seed: u64) -> Vec<Vec<HostTensor>> {
 enum Ty {
     /// 4 elements, a whole buffer.
     Whole,
-    /// 2 elements somewhere.
+    /// 2 elements at some offset.
     Part,
 }
 
@@ -130,13 +130,13 @@ struct Callee {
     results: Vec<Ty>,
 }
 
-/// What a position sees.
+/// Values available at a position.
 #[derive(Clone, Debug, Default)]
 struct Scope {
     memrefs: Vec<(String, Ty)>,
     bits: Vec<String>,
     floats: Vec<String>,
-    /// Whether the position is in no region but the function's, so that the stack outlives what is made here.
+    /// Whether the position is in the function's own region, so that the stack outlives its values.
     is_outermost: bool,
 }
 
@@ -200,7 +200,7 @@ impl Generator<'_> {
         (0..self.rng.below(most + 1)).map(|_| self.any_type()).collect()
     }
 
-    /// A memref of a type, later ones likelier; made if there is none.
+    /// A memref of a type, later ones likelier; created if there is none.
     fn pick(&mut self, scope: &mut Scope, ty: Ty) -> String {
         let fitting: Vec<_> = scope.memrefs.iter().filter(|(_, t)| *t == ty).map(|(n, _)| n.clone()).collect();
         if fitting.is_empty() {
@@ -353,7 +353,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A buffer that mostly nothing else uses.
+    /// A buffer, mostly without other uses.
     fn given(&mut self, scope: &mut Scope) -> String {
         if self.rng.below(6) == 0 {
             return self.pick(scope, Ty::Whole);
@@ -363,7 +363,7 @@ impl Generator<'_> {
         name
     }
 
-    /// Memory that nobody frees: a global, or the stack, which must not leave the function.
+    /// Memory that is never freed: a global, or the stack, which must not leave the function.
     fn foreign(&mut self, scope: &mut Scope) {
         let (name, ty) = (self.name(), Ty::Whole);
         if !scope.is_outermost || self.rng.below(2) == 0 {
@@ -379,7 +379,7 @@ impl Generator<'_> {
         scope.floats.push(read);
     }
 
-    /// A buffer that the program frees itself, through a name that may stand for another one too.
+    /// A buffer that the program frees itself, through a name that may alias another one.
     fn by_hand(&mut self, scope: &mut Scope) {
         let (first, second) = (self.name(), self.name());
         for name in [&first, &second] {
@@ -398,7 +398,7 @@ impl Generator<'_> {
             _ => self.line(&format!("memref.dealloc {freed} : {}", Ty::Whole)),
         }
         if *freed == first {
-            // Still to be freed by somebody else.
+            // Still to be freed by the pass.
             self.made(scope, &second, Ty::Whole);
         }
     }
@@ -428,7 +428,7 @@ impl Generator<'_> {
         self.line("}");
     }
 
-    /// What is kept at first is freed behind that, if it is still to be freed.
+    /// A buffer that is kept at first is freed later, if it still must be.
     fn free_by_condition(&mut self, scope: &Scope, freed: &str, kept: &str) {
         let (bit, still) = (self.bit(scope), self.name());
         let ty = Ty::Whole;

@@ -1,6 +1,6 @@
-//! Programs that grow with a number: the shapes on which bufferization must stay near-linear.
+//! Programs of scalable size: the shapes on which bufferization must stay near-linear.
 //!
-//! The bench of One-Shot Bufferize measures seconds on them, tests count steps. Each is one module of functions on tensors.
+//! The bench of One-Shot Bufferize takes seconds on them, tests count steps. Each is one module of functions on tensors.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use std::fmt::Write;
 pub struct Shape {
     /// Its name in reports.
     pub name: &'static str,
-    /// What it is made of.
+    /// Its construction.
     pub about: &'static str,
     /// The text of the module for `n`.
     pub text: fn(usize) -> String,
@@ -45,7 +45,7 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "selects", about: "n selects between two tensors, each read", text: selects },
 ];
 
-/// The shape of a name.
+/// The shape by name.
 pub fn shape(name: &str) -> Option<&'static Shape> {
     SHAPES.iter().find(|s| s.name == name)
 }
@@ -172,7 +172,7 @@ fn extract_fill_insert(n: usize) -> String {
     out
 }
 
-/// `n` ops with a region, each of which takes the tensor of the one before.
+/// `n` ops with a region, each of which takes the previous tensor.
 fn regions(n: usize, before: &str, each: impl Fn(&mut String, usize)) -> String {
     function(|out| {
         line(out, before);
@@ -230,7 +230,7 @@ fn if_nest(n: usize) -> String {
     })
 }
 
-/// `n` functions; function `k` calls those of `callees(k)`, one after the other.
+/// `n` functions; function `k` calls those of `callees(k)` in order.
 fn functions(n: usize, callees: impl Fn(usize) -> Vec<usize>) -> String {
     let mut out = String::new();
     for k in 0..n {

@@ -1,4 +1,4 @@
-//! Tensors on the host, as the evaluator and the op suite hold them.
+//! Tensors on the host, for the evaluator and the op suite.
 
 /// Element types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,7 +13,7 @@ pub enum Dtype {
     F64,
     /// Signless integer of this many bits, at most 64.
     Int(u32),
-    /// Unsigned integer of this many bits: a type of the boundary, which nothing computes in.
+    /// Unsigned integer of this many bits: a type of the boundary, without arithmetic.
     Unsigned(u32),
     /// `index`, 64 bits here.
     Index,

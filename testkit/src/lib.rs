@@ -1,11 +1,15 @@
 //! Test runner, oracle, reference evaluator, op suite.
 //!
-//! - [`runner`] runs file tests (`<crate>/tests/<pass>/*.mlir`), [`directive`] reads their headers, [`oracle`] asks `mlir-opt`.
-//! - [`mod@evaluate`] says what a program on tensors means; [`approx`] compares with it.
-//! - [`evaluate::lifetimes`] runs programs on memrefs and watches each buffer; [`generate_memrefs`] makes such programs.
-//! - [`suite`] is the one list of op cases that every backend runs; [`generate`] makes random programs; both write [`text`].
-//! - [`programs`] are the benchmark programs with their values.
-//! - [`growing`] are programs that grow with a number, for benches and tests of complexity.
+//! - [`runner`] runs file tests (`<crate>/tests/<pass>/*.mlir`), [`directive`] parses their headers, [`oracle`] runs
+//!   `mlir-opt`.
+//! - [`mod@evaluate`] is the reference evaluator; [`approx`] compares with tolerance, [`host_tensor`] holds the values.
+//! - [`evaluate::lifetimes`] checks the lifetimes of buffers; [`batch`] runs bufferized functions natively.
+//! - [`barriers`] and [`bounds`] check distributed GPU kernels.
+//! - [`suite`] is the list of op cases that every backend runs; [`text`] builds programs.
+//! - Random programs, by [`random`]: [`generate`] (products), [`generate_graphs`] (tensor graphs), [`generate_guards`]
+//!   (undefined cases), [`generate_functions`] (bufferization), [`generate_memrefs`] (deallocation).
+//! - [`programs`] are the benchmark programs with their values, [`growing`] programs of scalable size.
+//! - [`device`] reads the environment variables of device tests.
 
 pub mod approx;
 pub mod barriers;

@@ -23,7 +23,7 @@ pub fn mlir_opt(arguments: &str, input: &str) -> Result<String, String> {
     let mut child = command.spawn().map_err(|e| format!("{}: {e}", path.display()))?;
     let mut stdin = child.stdin.take().expect("standard input is piped");
     let text = input.to_owned();
-    // A second thread, because both pipes could fill up. A tool that stops reading early closes the pipe; its status tells.
+    // A second thread, because both pipes could fill up. A tool that stops reading closes the pipe; its status tells.
     let writer = std::thread::spawn(move || stdin.write_all(text.as_bytes()).is_ok());
     let output = child.wait_with_output().map_err(|e| e.to_string())?;
     let _ = writer.join();
@@ -34,10 +34,10 @@ pub fn mlir_opt(arguments: &str, input: &str) -> Result<String, String> {
     }
 }
 
-/// Checks that upstream parses and verifies the text; attributes and ops of ours are let through.
+/// Checks that upstream parses and verifies the text; unregistered attributes and ops are allowed.
 ///
 /// # Errors
-/// What `mlir-opt` says.
+/// The error of `mlir-opt`.
 pub fn verifies(text: &str) -> Result<(), String> {
     mlir_opt("-allow-unregistered-dialect", text).map(drop)
 }

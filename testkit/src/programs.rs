@@ -1,7 +1,7 @@
-//! The benchmark programs: their text, their inputs, and what they mean, computed in f64 without the evaluator.
+//! The benchmark programs: their text, their inputs, and their results, computed in f64 without the evaluator.
 //!
-//! They are those of `benches/gen.py`, whose inputs come from another generator. The sizes are parameters, so that tests
-//! take smaller ones of the same structure.
+//! They are those of `benches/gen.py`, with inputs from another generator. The sizes are parameters, so that tests take
+//! smaller ones of the same structure.
 
 use crate::host_tensor::{Data, Dtype, HostTensor};
 use crate::random::Rng;
@@ -22,9 +22,9 @@ pub struct Benchmark {
     pub shape: Vec<usize>,
     /// Elements of the result, in f64.
     pub expected: Vec<f64>,
-    /// How far an element may be from that.
+    /// Allowed difference of an element.
     pub tolerance: f64,
-    /// Dispatches of one run at most.
+    /// Most dispatches of one run.
     pub dispatches: u32,
 }
 
@@ -74,7 +74,7 @@ pub fn benchmark(name: &str, size: Size) -> Option<Benchmark> {
     Some(Benchmark { name: name.to_owned(), ..made })
 }
 
-/// Elements of a tensor that the references read.
+/// Elements of a float tensor.
 fn floats(tensor: &HostTensor) -> &[f64] {
     match &tensor.data {
         Data::Float(values) => values,
@@ -82,7 +82,7 @@ fn floats(tensor: &HostTensor) -> &[f64] {
     }
 }
 
-/// Draws numbers of about a normal distribution with this deviation: the sum of four uniform ones.
+/// Draws approximately normal numbers of this deviation: the sum of four uniform ones.
 fn draw(rng: &mut Rng, shape: &[usize], deviation: f64) -> HostTensor {
     let scale = deviation * (3.0f64 / 4.0).sqrt();
     let mut number = || (0..4).map(|_| rng.symmetric()).sum::<f64>() * scale;
@@ -90,7 +90,7 @@ fn draw(rng: &mut Rng, shape: &[usize], deviation: f64) -> HostTensor {
     HostTensor::from_f32(shape, &values).expect("as many values as the shape says")
 }
 
-/// A program in the making, with the values of its inputs.
+/// A program under construction, with the values of its inputs.
 struct Maker {
     text: Text,
     rng: Rng,
@@ -109,7 +109,7 @@ impl Maker {
         (self.text.f32(shape), values)
     }
 
-    /// An input, or a constant that lies behind the program as a resource.
+    /// An input, or a constant that is a resource of the module.
     fn parameter(
         &mut self,
         name: &str,
@@ -186,7 +186,7 @@ fn mlp(batch: usize, widths: [usize; 4], constant: bool) -> Benchmark {
     made
 }
 
-/// Eight ops in a row.
+/// Eight elementwise ops.
 fn elementwise(n: usize) -> Benchmark {
     let mut m = Maker::new(3);
     let ((x, a), (y, b)) = (m.input(&[n], 1.0), m.input(&[n], 1.0));
@@ -199,7 +199,7 @@ fn elementwise(n: usize) -> Benchmark {
     v = t.pointwise(Dtype::F32, &[&v], "%s = math.absf %a : f32");
     v = t.pointwise(Dtype::F32, &[&v], "%s = math.sqrt %a : f32");
     let r = t.pointwise(Dtype::F32, &[&v], "%u = arith.constant 1.0 : f32; %s = arith.addf %a, %u : f32");
-    // As far as the root in f32, for near zero a root makes much of a rounding error.
+    // In f32 as far as the root, which near zero amplifies rounding errors.
     let single = |x: f64, y: f64| {
         let (x, y) = (x as f32, y as f32);
         f64::from(((((x + y) * x).max(0.0) - y) * 0.5).abs())
@@ -266,7 +266,7 @@ fn attention(heads: usize, s: usize) -> Benchmark {
     m.finish(&r, expected, 1e-5, 3)
 }
 
-/// Three by three, on an image with its border.
+/// Three by three, on a padded image.
 fn convolution(n: usize, c: usize) -> Benchmark {
     let mut m = Maker::new(7);
     let ((x, image), (f, filter)) = (m.input(&[1, n + 2, n + 2, c], 1.0), m.input(&[3, 3, c, c], 1.0));

@@ -1,10 +1,10 @@
-//! A small seeded generator, the same on every machine, and the seeds that a test takes.
+//! A small seeded generator, the same on every machine, and the seeds of a test.
 
 use std::ops::Range;
 
 use crate::device::full_is_asked_for;
 
-/// The seeds that `MONOPOUR_TEST_SEEDS=100..200` asks for.
+/// The seeds of `MONOPOUR_TEST_SEEDS=100..200`.
 ///
 /// # Panics
 /// When the variable is not such a range.
@@ -14,7 +14,7 @@ pub fn asked_seeds() -> Option<Range<u64>> {
     Some(range.unwrap_or_else(|| panic!("MONOPOUR_TEST_SEEDS is a..b, not {asked}")))
 }
 
-/// The seeds of a random test: those asked for, else all in the full mode, else a sample.
+/// The seeds of a random test: those of the variable, else all in the full mode, else a sample.
 ///
 /// # Panics
 /// As [`asked_seeds`].

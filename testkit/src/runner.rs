@@ -5,7 +5,7 @@ use crate::oracle;
 use monopour_ir::{Context, Module};
 use std::path::{Path, PathBuf};
 
-/// What a folder of file tests came to.
+/// The outcome of a folder of file tests.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Files that ran.
@@ -15,7 +15,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Panics with all failures; also when there was nothing to run, which is never meant.
+    /// Panics with all failures; also when nothing ran.
     pub fn assert_passed(&self) {
         assert!(
             self.failures.is_empty(),
@@ -28,9 +28,9 @@ impl Report {
     }
 }
 
-/// Runs every `.mlir` below `dir`: parses its input, gives it to `pass` (name, options, module), and compares what that
-/// returns, to the letter, with what the file expects. Input that does not parse has its diagnostics as output.
-/// `BLESS=1` writes the output into the files instead. An `oracle:` line also compares the decisions in the output with upstream's.
+/// Runs every `.mlir` below `dir`: parses its input, gives it to `pass` (name, options, module), and compares the output
+/// exactly with the expected one. Input that does not parse has its diagnostics as output. `BLESS=1` writes the output into
+/// the files instead. An `oracle:` line also compares the decisions in the output with upstream's.
 pub fn run(dir: &Path, pass: impl Fn(&str, &str, &Module) -> String) -> Report {
     run_on(dir, std::env::var_os("BLESS").is_some_and(|v| v == "1"), &pass)
 }

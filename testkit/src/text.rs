@@ -1,10 +1,10 @@
-//! Programs as text, built op by op: what the op suite, the random graphs and the benchmark programs are written with.
+//! Builder of programs as text, for the op suite, the random graphs and the benchmark programs.
 
 use crate::host_tensor::{Dtype, HostTensor};
 use monopour_ir::ops;
 use std::fmt::Write;
 
-/// An SSA value of a program in the making.
+/// An SSA value of a program under construction.
 #[derive(Clone, Debug)]
 pub struct Value {
     /// With its percent sign.
@@ -37,7 +37,7 @@ impl Value {
     }
 }
 
-/// What an input of a program holds.
+/// Type and range of an input of a program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Input {
     /// Element type.
@@ -46,7 +46,7 @@ pub struct Input {
     pub shape: Vec<usize>,
     /// Least value.
     pub low: f64,
-    /// Where values end: excluded for integers.
+    /// Upper end of the values: excluded for integers.
     pub high: f64,
 }
 
@@ -56,7 +56,7 @@ impl Input {
         let (low, high) = match dtype {
             Dtype::Int(1) => (0.0, 2.0),
             Dtype::Int(_) | Dtype::Index => (-8.0, 8.0),
-            // As many small numbers as such with the highest bit set.
+            // Half of the numbers are small, half have the highest bit set.
             Dtype::Unsigned(_) => (-8.0, 8.0),
             _ => (-1.0, 1.0),
         };
@@ -83,10 +83,10 @@ pub fn list(numbers: &[usize]) -> String {
     numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A function `main` in the making.
+/// A function `main` under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// Each as it is declared, and what it holds.
+    /// Each declaration, with its range.
     inputs: Vec<(String, Input)>,
     body: String,
     next: usize,
@@ -121,7 +121,7 @@ impl Program {
         self.inputs.push((format!("{}: {}", value.name, value.ty()), input));
         value
     }
-    /// A tensor input that is declared with a type of its own, such as `tensor<?x4xf32>`; its name.
+    /// A tensor input of a declared type, such as `tensor<?x4xf32>`; returns its name.
     pub fn input_declared(&mut self, ty: &str, input: Input) -> String {
         let name = format!("%arg{}", self.inputs.len());
         self.inputs.push((format!("{name}: {ty}"), input));
@@ -132,7 +132,7 @@ impl Program {
     pub fn raw(&mut self, text: &str) {
         let _ = writeln!(self.body, "  {text}");
     }
-    /// A name that nothing else has.
+    /// A fresh name.
     pub fn fresh(&mut self) -> String {
         self.next += 1;
         format!("%v{}", self.next - 1)
@@ -190,13 +190,12 @@ impl Program {
         self.op(out.dtype, out.shape(), &text)
     }
 
-    /// `linalg.generic` of one result. `loops` names the dimensions, `!` after one that is reduced; an operand comes with
-    /// the results of its map. The body has lines separated by `;`, arguments `%a, %b, ..` and `%o`, and yields `%s`.
+    /// `linalg.generic` of one result. `loops` names the dimensions, `!` after a reduction; an operand comes with the
+    /// results of its map. The body has lines separated by `;`, arguments `%a, %b, ..` and `%o`, and yields `%s`.
     pub fn generic(&mut self, loops: &str, ins: &[(&Value, &str)], out: (&Value, &str), body: &str) -> Value {
         self.generics(loops, ins, &[out], body, "%s").remove(0)
     }
-    /// A pointwise generic without maps to think of: operands of the shape of the result, or with fewer dimensions, which
-    /// are then its last ones.
+    /// A pointwise generic with implicit maps: operands have the result's dimensions, or the last ones of them.
     pub fn pointwise(&mut self, dtype: Dtype, ins: &[&Value], body: &str) -> Value {
         let shape = ins.iter().map(|v| v.shape()).max_by_key(|s| s.len()).unwrap_or_default().to_vec();
         let dims: Vec<_> = (0..shape.len()).map(|d| format!("d{d}")).collect();
@@ -253,7 +252,7 @@ impl Program {
     pub fn work(&self) -> u64 {
         self.work
     }
-    /// Counts iterations that the program's text does not tell.
+    /// Counts iterations that the program's text does not show.
     pub fn add_work(&mut self, iterations: usize) {
         self.work += iterations as u64;
     }

@@ -7,9 +7,9 @@ use monopour_testkit::suite::{Backend, Case, Cost, Run};
 use monopour_testkit::{self as testkit, Dtype, device};
 use std::sync::Arc;
 
-/// Runs before the one that is looked at, so that pools and caches are warm.
+/// Runs before the measured one, so that pools and caches are warm.
 const WARM_RUNS: usize = 2;
-/// What no device can do.
+/// Cases that fail on every device.
 const IGNORED: &[(&str, &str)] = &[];
 
 /// Compiles for a device and runs there, from the program and from its encoded bytes.
@@ -27,7 +27,7 @@ impl Monopour {
         Self { name: "cpu", device, target: TargetDescription::Cpu(CpuTarget::host()), ignores: IGNORED }
     }
 
-    /// The best GPU, software adapters included; `None` where there is none and that is not a failure.
+    /// The best GPU, software adapters included; `None` where a missing one is no failure.
     pub fn gpu() -> Option<Self> {
         match Device::open(&DeviceChoice::Gpu) {
             Ok(device) => {
@@ -41,7 +41,7 @@ impl Monopour {
         }
     }
 
-    /// The best GPU as one that has no optional feature and the default limits, and programs compiled for any such device.
+    /// The best GPU without optional features and with default limits, and programs compiled for any such device.
     pub fn portable() -> Option<Self> {
         match Device::open_portable() {
             Ok(device) => {
@@ -60,12 +60,12 @@ impl Monopour {
         &self.target
     }
 
-    /// Runs a program, a few times, and gives the results and the cost of the last run.
+    /// Runs a program several times, and returns the results and the cost of the last run.
     pub fn run_program(&self, program: Program, inputs: &[testkit::HostTensor]) -> Result<Run, String> {
         self.run_on_threads(program, inputs, 2)
     }
 
-    /// As [`Monopour::run_program`], on so many threads of a CPU.
+    /// As [`Monopour::run_program`], on this many CPU threads.
     pub fn run_on_threads(
         &self,
         program: Program,
@@ -139,7 +139,7 @@ impl Monopour {
     }
 }
 
-/// The copies of a run as `explain` counts them; none where the run decides.
+/// The number of copies that `explain` shows; `None` if dynamic.
 pub fn explained_copies(program: &Program) -> Option<u64> {
     let explained = monopour::explain::explain(program).into_iter().next()?;
     explained.copies.iter().map(|copy| copy.times).sum()
@@ -153,7 +153,7 @@ fn compile_for(case: &Case, target: TargetDescription) -> Result<Program, String
 /// Runs `spirv-val`, where the machine has it, on every module of a program.
 ///
 /// # Errors
-/// What it says.
+/// Its error.
 pub fn validate_spirv(program: &Program) -> Result<(), String> {
     let name = format!("monopour-suite-{}-{:?}.spv", std::process::id(), std::thread::current().id());
     let path = std::env::temp_dir().join(name);
@@ -192,7 +192,7 @@ fn to_runtime(tensor: &testkit::HostTensor) -> HostTensor {
     HostTensor::new(dtype, shape, tensor.to_bytes()).expect("a test's tensor has a type of the runtime")
 }
 
-/// The same tensor as the evaluator has it.
+/// The same tensor in the evaluator's form.
 pub fn from_runtime(tensor: &HostTensor) -> testkit::HostTensor {
     let dtype = match tensor.dtype() {
         DType::F16 => Dtype::F16,

@@ -1,4 +1,4 @@
-//! Bad inputs and command lines: each ends soon and small, with status 1 or 2, a code and a hint, and leaves no file behind.
+//! Bad inputs and command lines: each ends within limits, with status 1 or 2, a code and a hint, and leaves no file behind.
 
 mod artifacts;
 mod lines;
@@ -16,25 +16,25 @@ use monopour::program::CpuTarget;
 use monopour::runtime::HostTensor;
 use monopour::{CompileOptions, TargetDescription, npy};
 
-/// Most time that one may take: the promise is a release build's; other tests run beside a debug build's.
+/// Longest time: the promise is for a release build; debug builds run beside other tests.
 const LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 2 });
-/// Most memory, resident at once.
+/// Peak resident memory.
 const MEMORY_BYTES: u64 = 1 << 30;
 
-/// A command line with the files that it finds in its folder.
+/// A command line with the files in its folder.
 pub struct Case {
     name: String,
     files: Vec<(String, Vec<u8>)>,
     args: Vec<OsString>,
     status: i32,
-    /// What standard error must say: a code, or words where `mlir-opt` has none.
+    /// Expected in standard error: a code, or words where `mlir-opt` has none.
     expected: String,
 }
 
 /// A case without files; arguments are separated by blanks, `@` stands for the folder of good files.
 pub fn line(args: &str, status: i32, expected: &str) -> Case {
     let split = args.split(' ').filter(|arg| !arg.is_empty()).map(|arg| arg.replace('@', "../good"));
-    // What no blank can be part of: nothing at all.
+    // `''` is an empty argument.
     let args = split.map(|arg| OsString::from(if arg == "''" { String::new() } else { arg })).collect();
     let words = |args: &Vec<OsString>| args.iter().map(|arg| arg.to_string_lossy()).collect::<Vec<_>>().join(" ");
     Case { name: words(&args), files: vec![], args, status, expected: expected.to_owned() }
@@ -47,7 +47,7 @@ impl Case {
         self
     }
 
-    /// What is special about its files.
+    /// Describes its files.
     pub fn about(mut self, what: impl std::fmt::Display) -> Case {
         self.name = format!("{} ({what})", self.name);
         self
@@ -91,7 +91,7 @@ impl Ground {
         Ground { root }
     }
 
-    /// Runs a case in a folder of its own; what is wrong with how it ended, if anything.
+    /// Runs a case in its own folder; returns the failure, if any.
     fn check(&self, number: usize, case: &Case) -> Option<String> {
         let folder = self.root.join(number.to_string());
         std::fs::create_dir_all(&folder).unwrap();
@@ -103,7 +103,7 @@ impl Ground {
         let (status, text, memory) = run(&folder, &case.args);
         let elapsed = start.elapsed();
         let has_hint = match case.status {
-            // mlir-opt's messages are mlir-opt's.
+            // mlir-opt's own messages have no codes.
             _ if case.args[0] == "opt" => true,
             2 => text.contains("--help") || text.contains("Usage:"),
             _ => text.contains("  help: "),
@@ -154,7 +154,7 @@ fn listing(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     found
 }
 
-/// Exit status, standard error, and the most memory that was seen.
+/// Exit status, standard error, and peak memory.
 fn run(folder: &Path, args: &[OsString]) -> (Option<i32>, String, u64) {
     let output = folder.with_extension("err");
     let mut child = Command::new(env!("CARGO_BIN_EXE_monopour"))
@@ -183,7 +183,7 @@ fn run(folder: &Path, args: &[OsString]) -> (Option<i32>, String, u64) {
     (status.code(), text, memory)
 }
 
-/// Bytes that a process had resident at most so far; 0 where the system does not tell.
+/// Peak resident bytes of a process; 0 if unknown.
 fn high_water(child: &Child) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -224,7 +224,7 @@ fn bad_inputs_and_command_lines_end_with_a_code_and_a_hint() {
     assert_eq!(listing(&ground.root.join("good")), good, "a good file was changed");
 }
 
-/// What is no UTF-8 is a good name of a file, and nothing else.
+/// File names, and nothing else, may be other than UTF-8.
 #[cfg(unix)]
 #[test]
 fn file_names_need_not_be_utf8() {

@@ -1,5 +1,5 @@
-//! Invocations of a workgroup wait for each other wherever they share memory: seen in the kernels themselves, because a race
-//! may never show on a device that runs one subgroup after the other.
+//! Barriers between accesses to shared memory, checked in the kernels themselves: a race may never show on a device that
+//! runs subgroups one after another.
 
 use monopour::program::GpuDescription;
 use monopour::{CompileOptions, TargetDescription, compile};
@@ -8,7 +8,7 @@ use monopour_testkit::barriers::{Found, check};
 use monopour_testkit::device::full_is_asked_for;
 use monopour_testkit::suite::{Case, selected};
 
-/// What the kernels of a case do; nothing where it does not compile for such a device, which is another test's business.
+/// The races of a case; none where it does not compile for such a device, which other tests cover.
 fn found(case: &Case, target: &GpuDescription) -> Found {
     let targets = vec![TargetDescription::Gpu(target.clone())];
     let options = CompileOptions { targets, dump_after: vec!["distribute".into()], ..Default::default() };
@@ -20,7 +20,7 @@ fn found(case: &Case, target: &GpuDescription) -> Found {
 
 #[test]
 fn kernels_wait_for_what_they_share() {
-    // Workgroups with memory of their own, and ones with so little that intermediates go to scratch.
+    // Devices with enough workgroup memory, and with so little that intermediates go to scratch.
     let portable = GpuDescription::portable();
     let mut small = portable.clone();
     small.limits.max_workgroup_storage_bytes = 256;

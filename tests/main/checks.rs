@@ -1,5 +1,5 @@
-//! What data decides and host code checks: a run ends with R0019 and says where, on every kind of device; with data that fits
-//! it goes on.
+//! Run-time checks of host code: a failed one ends the run with R0019 and its location, on every kind of device; a later run
+//! with valid data succeeds.
 
 use crate::host::{devices, f32s, index, ramp, raw};
 use monopour::program::DType;
@@ -7,7 +7,7 @@ use monopour::runtime::{HostTensor, Options, Session};
 use monopour::{CompileOptions, compile};
 use std::sync::Arc;
 
-/// Runs a program with inputs that fit, then with each of those that do not, then with the first again.
+/// Runs a program with valid inputs, then with each of the wrong ones, then with the valid ones again.
 fn check(text: &str, fits: &[HostTensor], wrong: &[(&[HostTensor], &str)]) {
     for (device, target) in devices() {
         let options = CompileOptions { targets: vec![target], verify: true, ..Default::default() };
@@ -76,7 +76,7 @@ fn what_is_inserted_fits_its_place() {
     check(text, &with(5), &wrong.each_ref().map(|inputs| (&inputs[..], message)));
 }
 
-/// Data of the device decides: the number is read back.
+/// The offset is read back from the device.
 #[test]
 fn offsets_that_are_elements_are_checked() {
     let text = "func.func @main(%x: tensor<9x4xf32>, %at: tensor<3xi32>) -> tensor<3x4xf32> {\n  %c0 = arith.constant 0 : index\n  \
@@ -116,7 +116,7 @@ fn an_expansion_keeps_the_number_of_elements() {
          %r = arith.addf %y, %y : tensor<?x?xf32>\n  return %r : tensor<?x?xf32>\n}\n";
     let x = f32s(&[12], &ramp(12));
     let with = |n: i64, m: i64| [x.clone(), index(n), index(m)];
-    // The last two products are 12 in 64 bits that wrap, and 0.
+    // The last two products are 12 in wrapping 64 bits, and 0.
     let wrong = [with(3, 5), with(-3, -4), with(12, 0), with(4, 3 + (1 << 62)), with(1 << 32, 1 << 32)];
     let message = "'tensor.expand_shape' at 2:8 does not keep the number of elements";
     check(text, &with(3, 4), &wrong.each_ref().map(|inputs| (&inputs[..], message)));
@@ -152,7 +152,7 @@ fn an_affine_divisor_of_the_run_is_checked() {
     }
 }
 
-/// Results of host divisions that are defined are what they are without a check.
+/// A check does not change the results of defined host divisions.
 #[test]
 fn host_code_divides_negative_numbers() {
     let text = "func.func @main(%a: i32, %b: i32) -> (i32, i32, i32, i32) {\n  %q = arith.divsi %a, %b : i32\n  \

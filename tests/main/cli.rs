@@ -14,7 +14,7 @@ func.func @main(%a: tensor<8x16xf32>, %b: tensor<8x16xf32>) -> tensor<8x16xf32> 
 }
 ";
 
-/// A folder of this test's own, with the model in it.
+/// A folder of this test, with the model in it.
 fn folder(test: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("monopour-cli-{test}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -150,7 +150,7 @@ fn devices_are_listed_and_described() {
     let json = done(&folder, &["devices", "--json"]);
     let object: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(object["devices"].as_array().is_some_and(|devices| !devices.is_empty()));
-    // Where there is a GPU, the object is what `--target` reads.
+    // Where there is a GPU, the object is an input of `--target`.
     if object["limits"].is_object() {
         std::fs::write(folder.join("gpu.json"), &json).unwrap();
         done(&folder, &["compile", "m.mlir", "-o", "m.mpr", "--target", "gpu:gpu.json"]);
@@ -186,7 +186,7 @@ func.func @main(%x: tensor<4xui8>, %y: tensor<4xbf16>) -> (tensor<4xf32>, tensor
 }
 ";
 
-/// What NumPy and ml_dtypes save as uint8 and bfloat16, and what they load.
+/// Files of uint8 and bfloat16 as NumPy and ml_dtypes save and load them.
 #[test]
 fn unsigned_bytes_and_bf16_come_from_files_and_go_to_files() {
     use monopour::program::DType;
@@ -207,7 +207,7 @@ fn unsigned_bytes_and_bf16_come_from_files_and_go_to_files() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Two products, the first of which has a tanh behind it, and an input that is overwritten without being donated.
+/// Two products, the first with a tanh epilogue, and an input that is overwritten without being donated.
 const DECISIONS: &str = "\
 func.func @main(%x: tensor<64x32xf32>, %w: tensor<32x16xf32>, %v: tensor<16x16xf32>)
     -> (tensor<64x16xf32>, tensor<64x32xf32>) {

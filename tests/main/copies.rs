@@ -1,5 +1,5 @@
-//! Programs whose least number of copies is known: right values with donated inputs and without, on every kind of device, and
-//! no more copies than upstream's bufferization makes of them under the same rules for arguments.
+//! Programs whose least number of copies is known: right values with and without donated inputs, on every kind of device,
+//! and no more copies than upstream's bufferization leaves under the same rules for arguments.
 
 use crate::backend::{explained_copies, from_runtime};
 use crate::host::{compare, devices, f32s, index, ramp, raw, run, source};
@@ -9,7 +9,7 @@ use monopour_ir::{Context, Module};
 use monopour_testkit::approx::{self, Tolerance};
 use monopour_testkit::evaluate;
 
-/// A program, what is donated, and the copies of a run that upstream's bufferization leaves then.
+/// A program, its donated inputs, and the copies of a run that upstream's bufferization leaves for them.
 fn check(name: &str, donate: &[&str], upstream: u64, inputs: &[HostTensor], expected: &[HostTensor]) {
     let meant = evaluated(&source(&format!("copies/{name}")), inputs);
     for (value, expected) in meant.iter().zip(expected) {
@@ -29,7 +29,7 @@ fn check(name: &str, donate: &[&str], upstream: u64, inputs: &[HostTensor], expe
     }
 }
 
-/// What the evaluator says.
+/// The evaluator's results.
 fn evaluated(text: &str, inputs: &[HostTensor]) -> Vec<monopour_testkit::HostTensor> {
     let inputs: Vec<_> = inputs.iter().map(from_runtime).collect();
     Context::scope(|cx| {
@@ -85,7 +85,7 @@ fn q05_double_buffer() {
     // Two in each of five iterations.
     check("q05_double_buffer", &["arg0", "arg1"], 10, &inputs, &[scaled(32.0), scaled(16.0)]);
     let none = [f32s(&[1024], &x), f32s(&[1024], &y), index(0)];
-    // Without an iteration the results are the inputs, which ownership at run time copies once each.
+    // Without an iteration the results are the inputs, which dynamic ownership copies once each.
     check("q05_double_buffer", &["arg0", "arg1"], 2, &none, &[f32s(&[1024], &x), f32s(&[1024], &y)]);
 }
 
@@ -134,11 +134,11 @@ fn q10_matmul_chain() {
     check("q10_matmul_chain", &[], 0, &inputs, &[f32s(&[N as u64, N as u64], &expected)]);
 }
 
-/// As in `opt`, where no input is given away: deallocation allocates nothing but a copy of each argument that a public function
+/// As in `opt`, without donated inputs: deallocation allocates nothing but a copy of each argument that a public function
 /// returns (a part of).
 #[test]
 fn deallocation_keeps_no_books() {
-    // What `main` returns of its arguments, after bufferization.
+    // Results of `main` that alias its arguments, after bufferization.
     let programs = [
         ("q01_concat_producers", 0),
         ("q02_if_fresh_branches", 1),
@@ -175,7 +175,7 @@ fn deallocation_keeps_no_books() {
     }
 }
 
-/// What `explain` counts is what a run makes, in copies and in bytes, also inside of kernels and in loops.
+/// `explain` counts the copies and bytes of a run, also inside of kernels and in loops.
 #[test]
 fn what_is_explained_is_what_a_run_makes() {
     use monopour::{CompileOptions, compile, explain};
@@ -224,7 +224,7 @@ fn what_is_explained_is_what_a_run_makes() {
     }
 }
 
-/// Every copy and every allocation that is left has its reason, its place and its size.
+/// Every copy and allocation has its reason, location and size.
 #[test]
 fn what_is_left_is_explained() {
     use monopour::program::CpuTarget;

@@ -1,4 +1,4 @@
-//! The example perceptron, whose weights lie in a file beside it.
+//! The example perceptron, with weights in a file beside it.
 
 use crate::backend::Monopour;
 use monopour::program::DType;

@@ -1,5 +1,5 @@
-//! Programs around kernels: loops, branches, calls, slices, numbers and dynamic sizes, on every kind of device; right values,
-//! nothing leaked, nothing created once warm.
+//! Programs around kernels: loops, branches, calls, slices, scalars and dynamic sizes, on every kind of device; right
+//! values, no leak, nothing created once warm.
 
 use monopour::program::{CpuTarget, DType};
 use monopour::runtime::{Device, DeviceChoice, HostTensor, LeakReport, Options, Session, Stats};
@@ -32,7 +32,7 @@ pub fn f32s(shape: &[u64], values: &[f32]) -> HostTensor {
     HostTensor::from_f32(shape.to_vec(), values).expect("as many values as the shape says")
 }
 
-/// A number, or a tensor of one byte type, by its bytes.
+/// A scalar, or a tensor of one byte type, by its bytes.
 pub fn raw(dtype: DType, shape: &[u64], bytes: &[u8]) -> HostTensor {
     HostTensor::new(dtype, shape.to_vec(), bytes.to_vec()).expect("as many bytes as the type says")
 }
@@ -41,12 +41,12 @@ pub fn index(value: i64) -> HostTensor {
     raw(DType::Index, &[], &value.to_le_bytes())
 }
 
-/// Numbers between -1 and 1 that all differ.
+/// Distinct numbers between -1 and 1.
 pub fn ramp(len: usize) -> Vec<f32> {
     (0..len).map(|i| ((i * 37 % 101) as f32 - 50.0) / 51.0).collect()
 }
 
-/// Compiles and runs several times; the results of the last run, what it cost, and what is left of the session.
+/// Compiles and runs several times; returns the results and cost of the last run, and the session's leaks.
 pub fn run(
     text: &str,
     donate: &[&str],
@@ -59,7 +59,7 @@ pub fn run(
     let options = Options { threads: 2, ..Options::default() };
     let mut session = Session::load(device, Arc::new(program), &options).unwrap_or_else(|e| panic!("{e}"));
     let mut results = vec![];
-    // Buffers change places from run to run; after some runs every combination was there.
+    // Buffers rotate from run to run; after some runs every combination has occurred.
     for _ in 0..7 {
         results = session.run(inputs).unwrap_or_else(|e| panic!("{e}\n{text}"));
     }

@@ -1,4 +1,4 @@
-//! What `docs/numerics.md` says about numbers, row by row, on every kind of device.
+//! `docs/numerics.md`, row by row, on every kind of device.
 
 use monopour::program::{CpuTarget, DType};
 use monopour::runtime::{Device, DeviceChoice, HostTensor, Options, Session};
@@ -6,7 +6,7 @@ use monopour::{CompileOptions, TargetDescription};
 use monopour_testkit::device as testkit_device;
 use std::sync::Arc;
 
-/// A device and what to compile for it.
+/// A device and its target.
 struct Place {
     gpu: bool,
     device: Device,
@@ -28,7 +28,7 @@ fn places() -> Vec<Place> {
 }
 
 impl Place {
-    /// The bytes of each result, on some threads.
+    /// The bytes of each result, on this many threads.
     fn run_on(&self, text: &str, inputs: &[HostTensor], threads: usize) -> Vec<Vec<u8>> {
         let options = CompileOptions { targets: vec![self.target.clone()], verify: true, ..Default::default() };
         let compiled = monopour::compile(text.as_bytes(), "numerics.mlir", &options);
@@ -147,7 +147,7 @@ fn nan_through_maximum_and_minimum() {
     }
 }
 
-/// Whatever the order of the elements and whichever lane meets the NaN.
+/// Whatever the order of the elements and the lane of the NaN.
 #[test]
 fn nan_through_reductions() {
     for n in [19, 24] {
@@ -179,7 +179,7 @@ fn comparisons_with_nan() {
             let out = place.ints(&text, &[floats(&[f32::NAN, 1.0]), floats(&[1.0, 1.0])]);
             let found: Vec<i32> = out.iter().map(|o| o[0]).collect();
             assert_eq!(found, [with_nan; 4], "{}", place.name());
-            // 1 beside 1: equal and ordered; neither less nor different.
+            // 1 and 1: equal and ordered; neither less nor different.
             let found: Vec<i32> = out.iter().map(|o| o[1]).collect();
             let expected = if with_nan == 0 { [1, 0, 0, 1] } else { [1, 0, 0, 0] };
             assert_eq!(found, expected, "{}", place.name());
@@ -227,7 +227,7 @@ fn contraction_of_products_and_sums() {
     }
 }
 
-/// Sums are within the bound of any order, of whole numbers exact, and always the same.
+/// Sums are within the bound of any order, exact for whole numbers, and reproducible.
 #[test]
 fn reassociation_in_sums() {
     for (m, n) in [(3, 1000), (3, 1001), (1, 150_000)] {
@@ -358,7 +358,7 @@ fn indices_are_eight_bytes_in_memory() {
     }
 }
 
-/// On the CPU an index has 64 bits in a register, too.
+/// On the CPU an index has 64 bits, also in a register.
 #[test]
 fn indices_of_the_cpu_have_64_bits() {
     let wide = "%k = arith.constant 3000000000 : index\n%i = arith.index_cast %a : i32 to index\n%m = arith.muli %i, %k : index\n%d = arith.constant 1000000000 : index\n%q = arith.divsi %m, %d : index\n%r = arith.index_cast %q : index to i32";
@@ -367,7 +367,7 @@ fn indices_of_the_cpu_have_64_bits() {
     assert_eq!(cpu.ints(&text, &[ints(&[1, 7, -5])])[0], [3, 21, -15]);
 }
 
-/// What lies outside reads the nearest element.
+/// Reads out of range are clamped.
 #[test]
 fn extracts_out_of_range() {
     let text = "func.func @main(%x: tensor<6xf32>, %at: tensor<5xi32>) -> tensor<5xf32> {\n  %e = tensor.empty() : tensor<5xf32>\n  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]} ins(%at : tensor<5xi32>) outs(%e : tensor<5xf32>) {\n  ^bb0(%a: i32, %o: f32):\n    %i = arith.index_cast %a : i32 to index\n    %r = tensor.extract %x[%i] : tensor<6xf32>\n    linalg.yield %r : f32\n  } -> tensor<5xf32>\n  return %y : tensor<5xf32>\n}\n";
@@ -380,14 +380,14 @@ fn extracts_out_of_range() {
     }
 }
 
-/// A number below half of the last place, added three times: a sum that is rounded at the end only would be one larger.
+/// A number below half of the last place, added three times: rounding only at the end would give one more.
 #[test]
 fn bf16_is_rounded_at_each_op() {
     let steps = "%k = arith.constant 128.0 : bf16\n%u = arith.addf %k, %a : bf16\n%v = arith.addf %u, %a : bf16\n%r = arith.addf %v, %a : bf16";
     let halves = "%r = arith.truncf %b : f32 to bf16";
     let text = pointwise(7, &["bf16", "f32"], &[("bf16", steps), ("bf16", halves)]);
     let third = HostTensor::new(DType::Bf16, vec![7], [0xabu8, 0x3e].repeat(7)).expect("the length fits");
-    // Halfway between two, twice, once each way; NaN; infinities, one of them from a number that is too large.
+    // Ties, one in each direction; NaN; infinities, one of them by overflow.
     let bits =
         [0x3f80_8000, 0x3f81_8000, 0x3f80_8001, 0xffff_ffff, 0x7f80_0000, 0xff7f_ffff, 0x8000_0000].map(f32::from_bits);
     for place in places() {
@@ -404,7 +404,7 @@ fn bf16_is_rounded_at_each_op() {
     }
 }
 
-/// An f64 just above the middle of two f16 or bf16, by less than an f32 can tell: rounding twice would go down.
+/// An f64 just above the midpoint of two f16 or bf16, by less than an f32 resolves: rounding twice would go down.
 #[test]
 fn doubles_are_rounded_once_to_sixteen_bits() {
     let text = pointwise(
@@ -423,7 +423,7 @@ fn doubles_are_rounded_once_to_sixteen_bits() {
     }
 }
 
-/// A negative exponent leaves the whole part of a fraction.
+/// A negative exponent gives the truncated fraction.
 #[test]
 fn powers_of_integers_with_negative_exponents() {
     let text = pointwise(6, &["i32", "i32"], &[("i32", "%r = math.ipowi %a, %b : i32")]);
@@ -433,7 +433,7 @@ fn powers_of_integers_with_negative_exponents() {
     }
 }
 
-/// Zero, infinity, NaN, denormals, and what overflows.
+/// Zero, infinity, NaN, denormals, and overflow.
 #[test]
 fn functions_of_doubles_at_special_values() {
     type Function = (&'static str, fn(f64) -> f64);

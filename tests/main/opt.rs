@@ -114,7 +114,7 @@ fn transform_ops_say_that_they_run_upstreams_engine() {
     let (status, out, err) = opt_on(TRANSFORM, &["--transform-interpreter"]);
     assert!(status == Some(0) && out.contains("return %arg0 : memref<4xf32"), "{out}{err}");
     assert!(err.contains(remark), "{err}");
-    // A test of upstream's would not expect it.
+    // No test of upstream's would expect it.
     let (status, _, err) = opt_on(TRANSFORM, &["--transform-interpreter", "-verify-diagnostics"]);
     assert_eq!((status, err.as_str()), (Some(0), ""));
 }
@@ -156,7 +156,7 @@ func.func @main(%m: memref<4xf32>, %x: f32, %i: index) {
     }
 }
 
-/// What bufferization prints on its way, mlir-opt parses; where two patterns change a thing together, nothing is printed.
+/// mlir-opt parses each dump of bufferization; where two patterns change an op together, nothing is dumped between them.
 #[test]
 fn each_dump_of_bufferization_is_valid() {
     let text = "\

@@ -1,4 +1,4 @@
-//! `docs/passes.md` is written from the table of phases: `BLESS=1 cargo test` renews it.
+//! `docs/passes.md` is generated from the table of phases: `BLESS=1 cargo test` renews it.
 
 use monopour::pipeline::PHASES;
 

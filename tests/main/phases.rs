@@ -1,4 +1,4 @@
-//! What every phase prints is IR that upstream's `mlir-opt` parses and verifies, and the way in makes no difference.
+//! Upstream's `mlir-opt` parses and verifies the IR of every phase, and text and bytecode compile alike.
 
 use crate::backend::Monopour;
 use monopour::pipeline::PHASES;
@@ -51,7 +51,7 @@ fn bytecode_gives_the_same_artifact_as_text() {
     for case in programs() {
         let options = CompileOptions { targets: targets(), ..Default::default() };
         let text = case.text.as_bytes();
-        // Locations are part of a module, and of what an artifact says about its buffers.
+        // Locations are part of a module, and of an artifact's report on buffers.
         let bytecode = Module::parse(Context::new(), text, "model.mlir").expect("parses").op().to_bytecode();
         assert!(bytecode.starts_with(b"ML\xefR"));
         let artifact = |source: &[u8]| compiled(source, &options).program.encode().expect("encodes");
@@ -60,7 +60,7 @@ fn bytecode_gives_the_same_artifact_as_text() {
     }
 }
 
-/// `layers` products with `tanh`, of which no two have the same sizes.
+/// `layers` products with `tanh`, all of distinct sizes.
 fn chain(layers: usize) -> String {
     let columns = |i: usize| 16 + 4 * i;
     let mut args = format!("%x: tensor<8x{}xf32>", columns(0));
@@ -82,7 +82,7 @@ fn chain(layers: usize) -> String {
     )
 }
 
-/// Many kernels are cut and distributed by several threads, few by one: a kernel is the same either way.
+/// Many kernels are tiled and distributed by several threads, few by one, with equal results.
 #[test]
 fn kernels_are_the_same_whichever_thread_makes_them() {
     for target in targets() {

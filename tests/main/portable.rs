@@ -1,4 +1,4 @@
-//! The cases of the op suite that a device without optional features refuses: WGSL has no such type there.
+//! The op suite's cases that a device without optional features refuses: WGSL has no such type there.
 
 const HALF: &str = "it has no 16-bit floats (G0002)";
 const DOUBLE: &str = "it has no 64-bit floats (G0002)";

@@ -1,5 +1,5 @@
-//! The benchmark programs: right on every kind of device, from source and from the artifact, with as few dispatches as
-//! fusion promises, no copy, no transfer, nothing created when warm, no leak. Full sizes with `MONOPOUR_TEST_FULL=1`.
+//! The benchmark programs: right on every kind of device, from source and from the artifact, with the expected dispatches,
+//! no copy, no transfer, nothing created when warm, no leak. Full sizes with `MONOPOUR_TEST_FULL=1`.
 
 use crate::backend::{Monopour, validate_spirv};
 use monopour::program::{GpuDescription, Program};
@@ -19,7 +19,7 @@ fn check_run(b: &Benchmark, run: &Run, submits: u64) -> Result<f64, String> {
     if result.shape != b.shape || result.len() != b.expected.len() {
         return Err(format!("shape {:?}, expected {:?}", result.shape, b.shape));
     }
-    // A NaN is an error of infinity, not none.
+    // A NaN is an infinite error.
     let error = |(g, e): (f64, &f64)| if (g - e).is_nan() { f64::INFINITY } else { (g - e).abs() };
     let worst = result.to_f64().into_iter().zip(&b.expected).map(error).fold(0.0, f64::max);
     if worst > b.tolerance {

@@ -1,4 +1,4 @@
-//! Random programs: what comes out is what the evaluator says, and nothing leaks, whatever was fused or copied.
+//! Random programs against the evaluator, and without leaks.
 
 use crate::backend::Monopour;
 use monopour::{CompileOptions, compile};
@@ -11,7 +11,7 @@ use monopour_testkit::text::Input;
 use monopour_testkit::{Dtype, EvalError, HostTensor, evaluate_in_type, generate, generate_guards};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Everything is exact but f32; devices may flush what has no normal number of its type.
+/// All types are exact but f32; devices may flush denormals.
 fn tolerance(dtype: Dtype, largest: f64) -> Tolerance {
     let flushed = |exponent: i32| Tolerance { absolute: 2f64.powi(exponent), relative: 0.0 };
     match dtype {
@@ -32,7 +32,7 @@ fn check_program(backend: &Monopour, text: &str, inputs: &[HostTensor]) -> Resul
     let compiled = compile(text.as_bytes(), "random.mlir", &options).map_err(|d| d.to_string())?;
     let run = backend.run_program(compiled.program, inputs);
     if let Err(EvalError::Undefined { what, .. }) = &expected {
-        // Only host code has no meaning for some data: it says so.
+        // Only host code reports undefined cases.
         let checked = |e: &String| e.starts_with("a check of the program failed");
         return if run.as_ref().is_err_and(checked) { Ok(()) } else { Err(format!("{what} has gone unnoticed")) };
     }
@@ -79,7 +79,7 @@ fn graph(seed: u64) -> (String, Vec<Input>) {
     generate_graphs::graph(seed, 2 + (seed % 7) as usize)
 }
 
-/// The types that WebGPU has, and those that lie in its words.
+/// The types of WebGPU, and those packed into its words.
 const PORTABLE: &[Dtype] = &[
     Dtype::Bf16,
     Dtype::Int(1),
@@ -91,12 +91,12 @@ const PORTABLE: &[Dtype] = &[
     Dtype::Unsigned(32),
 ];
 
-/// As [`graph`], and with what only a run knows, and other types.
+/// As [`graph`], with dynamic sizes and other types.
 fn wide_graph(features: Features) -> impl Fn(u64) -> (String, Vec<Input>) {
     move |seed| generate_graphs::graph_with(seed, 4 + (seed % 13) as usize, features)
 }
 
-/// Indices out of range, divisors of zero, and slices that data places.
+/// Indices out of range, divisors of zero, and slices at dynamic offsets.
 fn guarded(seed: u64) -> (String, Vec<Input>) {
     generate_guards::program(seed, 2 + (seed % 9) as usize)
 }

@@ -1,4 +1,4 @@
-//! Inputs whose sizes do not fit together are refused before anything runs, on every kind of device.
+//! Inputs of inconsistent sizes are refused before the run, on every kind of device.
 
 use crate::host::{compare, devices, f32s, index, ramp, source};
 use monopour::runtime::{HostTensor, Options, Session};
@@ -102,7 +102,7 @@ fn numbers_and_constants_are_sizes_too() {
     );
 }
 
-/// Tensors that are on the device already are checked too, and donated ones are not consumed by a run that is refused.
+/// Tensors on the device are checked too, and a refused run does not consume donated ones.
 #[test]
 fn a_refused_run_consumes_nothing() {
     let text = "func.func @main(%x: tensor<?xf32> {monopour.donate}, %y: tensor<?xf32>) -> tensor<?xf32> {\n\

@@ -16,7 +16,7 @@ fn cases() -> Vec<Case> {
 fn check(backend: impl Backend + 'static) {
     let mut backends: [Box<dyn Backend>; 1] = [Box::new(backend)];
     let mut report = Report::default();
-    // Family by family, so that a run that is cut off has told how far it came.
+    // By family, so that an interrupted run has reported its progress.
     for family in cases().chunk_by(|a, b| a.family() == b.family()) {
         let part = run(&mut backends, family);
         println!("{part}");

@@ -1,4 +1,4 @@
-//! What a terminal shows while a command works, and what stays off it; what one process leaves for the next.
+//! Output of commands on a terminal and off it; caches that a process leaves for the next.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -27,7 +27,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs a command that waits for its input for longer than a bar stays away.
+/// Runs a command that waits for its input for longer than the bar's delay.
 #[cfg(unix)]
 fn waits(folder: &Path, pipe: &str, command: &mut Command) -> Output {
     let made = Command::new("mkfifo").arg(folder.join(pipe)).status().unwrap();
@@ -35,7 +35,7 @@ fn waits(folder: &Path, pipe: &str, command: &mut Command) -> Output {
     let child = command.current_dir(folder).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
     let child = child.stderr(std::process::Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(2500));
-    // Opening waits for the command, however long it took to compile.
+    // Opening waits for the command, however long it compiles.
     let tensor = std::fs::read(folder.join("zeros.npy")).unwrap();
     let mut writer = std::fs::OpenOptions::new().write(true).open(folder.join(pipe)).unwrap();
     std::thread::sleep(Duration::from_millis(1500));
@@ -52,7 +52,7 @@ fn long_work_shows_its_phase_on_a_terminal_and_nowhere_else() {
     let run = |pipe: &str, more: &str| format!("{binary} run m.mlir --device cpu --input arg0={pipe} {more}");
     let on_terminal = |pipe: &str, more: &str| {
         let mut script = Command::new("script");
-        // `script` gives its command a terminal, and writes what that shows.
+        // `script` gives its command a terminal, and records its output.
         script.args(["-qec", &run(pipe, more), "/dev/null"]).env("TERM", "xterm").env("NO_COLOR", "1");
         let output = waits(&folder, pipe, &mut script);
         assert!(output.status.success(), "{}", text(&output.stdout));
@@ -61,7 +61,7 @@ fn long_work_shows_its_phase_on_a_terminal_and_nowhere_else() {
     let shown = on_terminal("one", "");
     assert!(shown.contains("] 12/14 inputs"), "{shown:?}");
     assert!(shown.contains("result0: tensor<4xf32>  min 1  max 1"), "{shown:?}");
-    // Colours are asked for by `[3Nm`; what remains is the clearing of the bar's line.
+    // `[3Nm` sets a colour; the bar's line is still cleared.
     assert!(!shown.contains("\u{1b}[3"), "{shown:?}");
     let quiet = on_terminal("two", "--quiet");
     assert!(!quiet.contains('\u{1b}') && !quiet.contains("inputs"), "{quiet:?}");
@@ -107,7 +107,7 @@ fn the_drivers_cache_is_kept_and_a_damaged_one_ignored() {
     assert_eq!(first, 0);
     let files =
         || std::fs::read_dir(folder.join("cache")).map_or(vec![], |dir| dir.map(|e| e.unwrap().path()).collect());
-    // A driver without a cache leaves no file, and there is nothing more to see.
+    // A driver without a cache leaves no file to check.
     if let [file] = &files()[..] {
         assert!(run("cache").unwrap() > 0);
         let mut bytes = std::fs::read(file).unwrap();

@@ -1,4 +1,4 @@
-//! The number of threads shows in no bit of a result: which element is summed where follows from shapes and the CPU alone.
+//! Results do not depend on the number of threads, to the bit: the order of sums follows from shapes and the CPU alone.
 
 use crate::backend::Monopour;
 use monopour::{CompileOptions, compile};

@@ -1,12 +1,12 @@
-//! Tensors larger than a device binds: dispatches over windows of them give the same values.
-//! The bounds of a real device are for `MONOPOUR_TEST_FULL=1`; otherwise the programs are compiled for one that binds little.
+//! Tensors larger than a binding: dispatches over windows of them give the same values. The limits of a real device are
+//! tested with `MONOPOUR_TEST_FULL=1`; otherwise programs are compiled for small bindings.
 
 use crate::backend::Monopour;
 use monopour::{CompileOptions, TargetDescription, compile};
 use monopour_testkit::device::full_is_asked_for;
 use monopour_testkit::{Dtype, HostTensor};
 
-/// Compiles for the GPU with bindings of at most `most_bytes`, runs, and gives the results and the dispatches.
+/// Compiles for the GPU with bindings of at most `most_bytes`, runs, and returns the results and the number of dispatches.
 fn run(backend: &Monopour, text: &str, most_bytes: u64, inputs: &[HostTensor]) -> (Vec<Vec<f64>>, u64) {
     let TargetDescription::Gpu(mut description) = backend.target().clone() else { unreachable!("a GPU") };
     description.limits.max_binding_bytes = description.limits.max_binding_bytes.min(most_bytes);
@@ -99,14 +99,14 @@ fn bodies_that_ask_for_their_row() {
     assert_eq!(out[0], expected);
 }
 
-/// A function of `inputs` that computes `body`, whose last value is `%r`, a `result`.
+/// A function of `inputs` with this body, whose last value is `%r`, a `result`.
 fn function(inputs: &[&str], body: &str, result: &str) -> String {
     let args: Vec<String> = inputs.iter().enumerate().map(|(i, ty)| format!("%{i}: {ty}")).collect();
     let zero = "  %z = arith.constant 0.0 : f32\n";
     format!("func.func @main({}) -> {result} {{\n{zero}{body}  return %r : {result}\n}}", args.join(", "))
 }
 
-/// No loop runs along the outermost dimension of all of these: each large tensor is bound in parts.
+/// No loop is along the outermost dimension of all of these: each large tensor is bound in parts.
 #[test]
 fn accesses_across_the_parts_of_a_tensor() {
     let Some(backend) = Monopour::gpu() else { return };
@@ -194,7 +194,7 @@ fn one_long_dimension() {
     long(&backend, 5000, 4096);
     long(&backend, 4099, 4096);
     if full_is_asked_for() {
-        // One more than 128 MiB hold.
+        // One element more than 128 MiB.
         long(&backend, (1 << 25) + 1, u64::MAX);
     }
 }

@@ -1,16 +1,16 @@
 //! Circles between the files of a crate.
 //!
-//! One file depends on another if it names an item that the other defines, by a path or by an import; an item that is
-//! re-exported elsewhere counts where it is defined. `mod x;` and `pub use` alone are no dependences.
+//! A file depends on another if it names an item that the other defines, by a path or an import; a re-exported item counts
+//! where it is defined. `mod x;` and `pub use` alone are no dependences.
 
 use crate::layering::LAYERS;
 use crate::modules::{self, Module};
 use monopour_analysis::components::components;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More files than this in one circle are a finding.
+/// Most files of one circle.
 const MAX_FILES: usize = 4;
-/// Packages whose circles are not dissolved yet; at most five.
+/// Packages with larger circles; at most five.
 const EXCEPTIONS: &[&str] = &["monopour-ir", "monopour-codegen-gpu"];
 const _: () = assert!(EXCEPTIONS.len() <= 5);
 
@@ -39,7 +39,7 @@ pub fn crates(files: &[(String, String)]) -> Vec<Crate> {
     by_root.into_iter().map(|((package, _), modules)| Crate { package, modules }).collect()
 }
 
-/// One line for each circle that is too large, and for each exception without one.
+/// One line for each circle that is too large, and for each unused exception.
 pub fn check(crates: &[Crate]) -> Vec<String> {
     let mut out = Vec::new();
     let mut exceptions: BTreeSet<&str> = EXCEPTIONS.iter().copied().collect();
@@ -127,7 +127,7 @@ impl Crate {
         found.into_iter().map(|((from, to), names)| (file(from), file(to), names)).collect()
     }
 
-    /// The target of a path in a module. None for what is not in this crate.
+    /// The target of a path in a module; `None` outside of this crate.
     fn lookup(&self, module: usize, path: &[String], depth: usize) -> Option<Target> {
         let (first, rest) = path.split_first()?;
         let (start, rest) = match first.as_str() {

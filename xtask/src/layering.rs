@@ -1,4 +1,4 @@
-//! The dependencies that a crate may have, and the files that may hold `unsafe`.
+//! The allowed dependencies of each crate, and its files with `unsafe`.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub struct Layer {
     pub folder: &'static str,
     /// Packages of the workspace, and restricted external ones, that it may depend on. `*` for any.
     pub may_use: &'static [&'static str],
-    /// Files, from its folder, that may hold `unsafe`. `*` for all.
+    /// Files with `unsafe`, from its folder. `*` for all.
     pub unsafe_in: &'static [&'static str],
 }
 
@@ -23,7 +23,7 @@ const fn layer(
     Layer { package, folder, may_use, unsafe_in }
 }
 
-/// The table. Development dependencies are not bound by it.
+/// The table. Development dependencies are exempt.
 pub const LAYERS: &[Layer] = &[
     layer("monopour-contract", "contract/", &[], &[]),
     layer("monopour-program", "program/", &[], &["src/map.rs"]),
@@ -49,7 +49,7 @@ pub const LAYERS: &[Layer] = &[
         "monopour-codegen-cpu",
         "codegen-cpu/",
         &["monopour-contract", "monopour-ir", "monopour-math", "monopour-program"],
-        // The test harness runs the code that was compiled.
+        // The test harness runs compiled code.
         &["src/object.rs", "tests/harness.rs"],
     ),
     layer(
@@ -69,7 +69,7 @@ pub const LAYERS: &[Layer] = &[
 /// External crates that only the table's rows may name.
 const RESTRICTED: [&str; 5] = ["melior", "mlir-sys", "llvm-sys", "naga", "wgpu"];
 
-/// Edges that the table does not allow, from what `cargo metadata` prints.
+/// Edges that the table does not allow, from the output of `cargo metadata`.
 pub fn forbidden_edges(metadata: &Value) -> Vec<String> {
     let mut out = Vec::new();
     for package in metadata["packages"].as_array().into_iter().flatten() {

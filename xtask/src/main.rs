@@ -1,4 +1,7 @@
-//! Chores: the layering check, docs, and other repository upkeep.
+//! Checks of the repository.
+//!
+//! * `tidy`: house rules; `layering`: dependencies and `unsafe`; `circles`, on `modules`: dependences between files.
+//! * `source`: Rust files as tokens.
 
 mod circles;
 mod layering;

@@ -1,7 +1,7 @@
-//! The modules of a crate, one per file: the items that each defines, what it imports, and the paths in its code.
+//! The modules of a crate, one per file: the items, imports and paths of each.
 //!
-//! Tests (`#[cfg(test)]`) are left out. Reads tokens, not syntax: an item that a macro makes is not known by its name,
-//! and a path to it leads to the file of its module.
+//! Tests (`#[cfg(test)]`) are left out. Reads tokens, not syntax: an item from a macro is unknown by name, and a path to it
+//! leads to the file of its module.
 
 use crate::source;
 use std::collections::BTreeSet;
@@ -21,14 +21,14 @@ pub struct Module {
     pub paths: Vec<Vec<String>>,
 }
 
-/// One name that a `use` brings.
+/// One name of a `use`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Import {
-    /// The name in this module; `*` for all of a module.
+    /// The name in this module; `*` for all names of a module.
     pub name: String,
     /// The path behind it.
     pub path: Vec<String>,
-    /// Others see the name, too (`pub use`).
+    /// Whether it is re-exported (`pub use`).
     pub is_reexport: bool,
 }
 
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
                     return;
                 }
                 token if is_name(token) => {
-                    // `{self}` names what the braces stand behind.
+                    // `{self}` is the path in front of the braces.
                     if token != "self" || prefix.is_empty() {
                         prefix.push(token.to_owned());
                     }
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The path as it reads outside of the inline modules around this position.
+    /// The path outside of the inline modules around this position.
     fn outside(&self, path: Vec<String>) -> Vec<String> {
         let supers = path.iter().take_while(|s| *s == "super").count();
         let inside = supers.min(self.inline.len());

@@ -1,6 +1,6 @@
-//! A Rust file as tidy reads it: code, comments and strings apart.
+//! A Rust file as tokens: code, comments and strings apart.
 
-/// A Rust file, taken apart just far enough.
+/// A tokenized Rust file.
 #[derive(Default, Debug)]
 pub struct Source {
     /// Identifiers and keywords of the code, with their lines.
@@ -13,7 +13,7 @@ pub struct Source {
     pub comments: Vec<(usize, String)>,
 }
 
-/// Takes a file apart. Unterminated literals end with the file.
+/// Tokenizes a file. Unterminated literals end with the file.
 pub fn parse(text: &str) -> Source {
     let mut reader = Reader { rest: text, line: 1, source: Source::default() };
     while !reader.rest.is_empty() {

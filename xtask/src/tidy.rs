@@ -1,4 +1,4 @@
-//! The house rules that a compiler does not check.
+//! House rules that a compiler does not check.
 
 use crate::circles;
 use crate::layering;
@@ -8,11 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Files above this are split; the target is 600.
+/// Most lines of a file; the target is 600.
 const MAX_LINES: usize = 800;
 /// First letters of diagnostic codes.
 const CODE_LETTERS: &str = "IFBDSGCRP";
-/// Crates that run without LLVM, as arguments of `cargo tree`, and what may not be under them.
+/// Crates without LLVM, as arguments of `cargo tree`: no crate of `LLVM_CRATES` may be below them.
 const WITHOUT_LLVM: [&[&str]; 2] = [&["-p", "monopour-runtime"], &["-p", "monopour", "--no-default-features"]];
 const LLVM_CRATES: [&str; 3] = ["melior", "mlir-sys", "llvm-sys"];
 
@@ -48,7 +48,7 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
             out.extend(check_rust(&path, &text, &parsed));
             out.extend(check_names(&path, &text, &parsed));
             out.extend(check_op_names(&path, &text, &parsed, &dialects));
-            // Fixtures of tests hold codes that no source gives.
+            // Test fixtures have codes without a source.
             let is_source = path.contains("src/") && !path.starts_with("xtask/");
             for (line, code) in codes_in(&parsed).into_iter().filter(|_| is_source) {
                 codes.entry(code).or_insert_with(|| format!("{path}:{line}"));
@@ -102,7 +102,7 @@ fn llvm_below(root: &Path, arguments: &[&str]) -> Result<Vec<String>, String> {
     Ok(found.into_iter().map(|name| format!("cargo tree {}: holds {name}", arguments.join(" "))).collect())
 }
 
-/// Files that git knows or would add, from the root.
+/// Files that git tracks or would add, from the root.
 fn tracked_files(root: &Path) -> Result<Vec<String>, String> {
     let text = output(root, "git", &["ls-files", "--cached", "--others", "--exclude-standard"])?;
     Ok(text.lines().map(str::to_owned).collect())
@@ -186,7 +186,7 @@ fn literals_in_code<'a>(path: &str, text: &str, parsed: &'a Source) -> impl Iter
     code.map(|(line, literal)| (*line, literal.as_str()))
 }
 
-/// The name of an attribute of ours, or of a function of the runtime.
+/// Whether it is the name of an attribute of ours, or of a function of the runtime.
 fn is_contract_name(literal: &str) -> bool {
     let rest = ["monopour.", "monopour_rt_"].iter().find_map(|prefix| literal.strip_prefix(prefix));
     rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))

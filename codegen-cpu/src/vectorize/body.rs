@@ -1,4 +1,4 @@
-//! The body of a generic, written for scalars or for vectors.
+//! Emits the body of a generic, for scalars or for vectors.
 
 use super::emit::{Emit, Position, Width};
 use super::nest::Nest;
@@ -6,10 +6,10 @@ use monopour_ir::ops;
 use monopour_ir::{Op, Type, Value};
 use std::collections::HashMap;
 
-/// Where in the iteration space a copy of the body stands.
+/// The point of the iteration space at which a copy of the body is emitted.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'c, 'a> {
-    /// Per loop; of the vector loop, the first lane.
+    /// Per loop; along the vector loop, the first lane.
     pub(super) at: &'a [Position<'c>],
     /// The vector loop.
     pub(super) dim: usize,
@@ -20,7 +20,7 @@ pub(super) struct Place<'c, 'a> {
 /// Values of the body by those of the op.
 pub(super) type Values<'c> = HashMap<Value<'c>, Value<'c>>;
 
-/// Writes the ops of the body that `wanted` depends on; returns the values for `wanted`. `values` holds the arguments.
+/// Emits the ops of the body that `wanted` depends on; returns the values for `wanted`. `values` holds the arguments.
 pub(super) fn emit<'c>(
     e: &mut Emit<'c>,
     nest: &Nest<'c>,
@@ -40,7 +40,7 @@ pub(super) fn emit<'c>(
     wanted.iter().map(|v| lookup(values, *v)).collect()
 }
 
-/// A value of outside stands for itself.
+/// A value from outside maps to itself.
 pub(super) fn lookup<'c>(values: &Values<'c>, value: Value<'c>) -> Value<'c> {
     values.get(&value).copied().unwrap_or(value)
 }
@@ -63,7 +63,7 @@ fn emit_op<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>, values: &Valu
         return vec![index(e, op, place)];
     }
     let operands: Vec<Value> = op.operands().into_iter().map(|v| lookup(values, v)).collect();
-    // What is the same in all lanes is computed once.
+    // Values that are uniform across lanes are computed once.
     let width = if operands.iter().any(|v| v.ty().is_vector()) { place.width } else { 1 };
     let operands: Vec<Value> = operands.into_iter().map(|v| e.splat(v, width)).collect();
     let over = |ty: Type<'c>| if width == 1 { ty } else { Type::vector(&[width], ty) };
@@ -71,7 +71,7 @@ fn emit_op<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>, values: &Valu
     e.recreate(op, &operands, &types).results()
 }
 
-/// `linalg.index`: along the vector loop, one after the other.
+/// `linalg.index`: consecutive numbers along the vector loop.
 fn index<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>) -> Value<'c> {
     let dim = op.attr("dim").and_then(|a| a.as_int()).and_then(|d| usize::try_from(d).ok());
     let dim = dim.expect("invariant: linalg.index has its loop");

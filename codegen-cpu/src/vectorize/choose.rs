@@ -1,4 +1,4 @@
-//! The choice of the vector loop, and of the accumulators that lie in registers.
+//! Chooses the vector loop and the register tile of accumulators.
 
 use super::combine;
 use super::nest::{Access, Nest};
@@ -7,42 +7,42 @@ use monopour_ir::Type;
 use monopour_program::CpuTarget;
 use std::fmt;
 
-/// Registers that a product's accumulators may take: of 32 or 16, what operands leave.
+/// Registers for a product's accumulators: of 32 or 16, less those for operands.
 const ACCUMULATORS: [i64; 2] = [28, 12];
 /// Independent chains of additions that hide their latency.
 const CHAINS: i64 = 4;
-/// Registers of a vector of an op that sums nothing.
+/// Registers of a vector of a pointwise op.
 const POINTWISE: i64 = 2;
-/// Fewer iterations than this are not worth a vector.
+/// Least iterations of a vector loop.
 const MIN_EXTENT: i64 = 4;
 
 /// The choice for one op.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Choice {
-    /// The loop along which elements lie in vectors.
+    /// The vector loop.
     pub(super) dim: usize,
     /// Elements of one register.
     pub(super) lanes: i64,
-    /// Registers per vector; where `dim` sums, accumulators side by side.
+    /// Registers per vector; where `dim` is a reduction, accumulators side by side.
     pub(super) registers: i64,
-    /// A parallel loop of which several iterations share what they read along `dim`, and how many.
+    /// A parallel loop of which several iterations share their loads along `dim`, and how many.
     pub(super) rows: Option<(usize, i64)>,
-    /// The input that is copied first, so that it lies contiguous along `dim`.
+    /// The input to pack, so that it is contiguous along `dim`.
     pub(super) pack: Option<Pack>,
 }
 
-/// A copy of an input, a panel at a time.
+/// An input to copy, a panel at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pack {
     /// Number of the input.
     pub(super) input: usize,
-    /// A loop that sums, cut into blocks of so many iterations where panels would be too large; then the outputs are updated once
-    /// per block.
+    /// A reduction cut into blocks of so many iterations where panels would be too large; the outputs are updated once per
+    /// block.
     pub(super) block: Option<(usize, i64)>,
 }
 
 impl Choice {
-    /// Lengths of vectors, longest first: of a known extent, what is left over becomes ever shorter ones.
+    /// Vector widths, longest first; a static remainder gets ever shorter ones.
     pub(super) fn widths(&self, nest: &Nest) -> Vec<i64> {
         let mut widths = vec![self.registers * self.lanes];
         let shortest = if nest.loops[self.dim].extent.is_some() { 2 } else { self.lanes };
@@ -56,16 +56,16 @@ impl Choice {
     }
 }
 
-/// The reason why an op is left to scalar loops.
+/// Why an op is left to scalar loops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Declined {
-    /// The vector loop is that of another form.
+    /// The vector loop belongs to another form.
     NotAsked,
-    /// A register holds one element of the widest type.
+    /// A register holds only one element of the widest type.
     NarrowRegisters,
     /// No loop is long enough and fits the outputs.
     NoVectorLoop,
-    /// Every operand along the best loop would be gathered.
+    /// Every operand would be gathered along the best loop.
     Gathers,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Declined {
     }
 }
 
-/// Chooses, or says why vectors gain nothing.
+/// Chooses, or declines where vectors gain nothing.
 pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
     let lanes = (i64::from(cpu.vector_bits) / widest_bits(nest)).max(1);
     if lanes < 2 {
@@ -111,7 +111,7 @@ fn fitting(most: i64, extent: i64, lanes: i64) -> i64 {
     registers
 }
 
-/// Register tile of an op that sums along other loops than the vector loop.
+/// Register tile of an op with reductions along other loops than the vector loop.
 fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
     let outputs = nest.outputs.len() as i64;
     let room = if cpu.vector_bits >= 512 || cpu.arch == "aarch64" { ACCUMULATORS[0] } else { ACCUMULATORS[1] };
@@ -133,7 +133,7 @@ fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
     choice.rows = rows.map(|d| (d, even(available, room / choice.registers))).filter(|(_, n)| *n > 1);
 }
 
-/// At most `most` rows at a time, such that the last time lacks few.
+/// At most `most` rows at a time, with the smallest partial tile.
 fn even(extent: i64, most: i64) -> i64 {
     let most = most.min(extent).max(1);
     let times = (extent + most - 1) / most;
@@ -151,8 +151,8 @@ fn widest_bits(nest: &Nest) -> i64 {
     memory.chain(values).max().unwrap_or(64)
 }
 
-/// The loop that the fewest operands are strided in; of equal ones a parallel one, then the last. And what is packed for it: an
-/// input that is strided in no other way is as good as contiguous.
+/// The loop along which the fewest operands are strided; of equal ones a parallel one, then the last. And the input to pack
+/// for it, which counts as contiguous.
 fn vector_loop(nest: &Nest, lanes: i64) -> Result<(usize, Option<Pack>), Declined> {
     let strided = |d: usize| nest.inputs.iter().filter(|o| o.access(d) == Access::Strided).count();
     let pack = |d: usize| if nest.loops[d].reduction { None } else { pack::candidate(nest, d, lanes) };
@@ -162,7 +162,7 @@ fn vector_loop(nest: &Nest, lanes: i64) -> Result<(usize, Option<Pack>), Decline
         (strided, nest.loops[*d].reduction, pack.is_some(), std::cmp::Reverse(*d))
     };
     let (best, pack) = candidates.map(|d| (d, pack(d))).min_by_key(cost).ok_or(Declined::NoVectorLoop)?;
-    // Lanes that are put together one by one cost what scalars cost.
+    // A gather costs what scalar loads cost.
     let reads = nest.inputs.iter().filter(|o| o.uses(best)).count();
     let pays = pack.is_some() || strided(best) == 0 || strided(best) < reads;
     if pays { Ok((best, pack)) } else { Err(Declined::Gathers) }

@@ -1,4 +1,4 @@
-//! The op of a reduction on its accumulator: one that may be applied in any order.
+//! The combining op of a reduction: associative and commutative.
 
 use super::nest::Nest;
 use monopour_ir::{Associative, Attr, Op, Type, Value};
@@ -9,17 +9,17 @@ pub(super) struct Combiner<'c> {
     /// `arith.addf` or the like.
     pub(super) op: Op<'c>,
     kind: Associative,
-    /// The value that is combined with the accumulator, of the body, or of outside.
+    /// The value that is combined with the accumulator, from the body or from outside.
     pub(super) term: Value<'c>,
 }
 
 impl<'c> Combiner<'c> {
-    /// Whether lanes may start from the accumulator itself.
+    /// Whether lanes may be initialised with the accumulator.
     pub(super) fn is_idempotent(&self) -> bool {
         self.kind.is_idempotent
     }
 
-    /// The value that lanes start from otherwise.
+    /// The neutral element, which lanes are initialised with otherwise.
     pub(super) fn neutral(&self) -> Attr<'c> {
         self.kind.identity(self.ty())
     }
@@ -30,7 +30,7 @@ impl<'c> Combiner<'c> {
     }
 }
 
-/// The combiners of all outputs; `None` if some output is computed in another way.
+/// The combiners of all outputs; `None` if an output is computed in another way.
 pub(super) fn of<'c>(nest: &Nest<'c>) -> Option<Vec<Combiner<'c>>> {
     let yielded = nest.yielded();
     (0..nest.outputs.len()).map(|i| combiner(nest, i, *yielded.get(i)?)).collect()

@@ -1,10 +1,10 @@
-//! Writing loops, subscripts and vector accesses.
+//! Emits loops, subscripts and vector accesses.
 
 use super::nest::{Access, Loop, Operand, Subscript};
 use monopour_ir::ops;
 use monopour_ir::{Attr, Block, Builder, Context, InsertionPoint, Location, Op, OpSpec, Region, Type, Value};
 
-/// How many elements one value holds: a vector of that many lanes, or a scalar.
+/// Lanes of a value: 1 for a scalar.
 pub(super) type Width = i64;
 
 /// A loop's position: a value plus a constant.
@@ -12,7 +12,7 @@ pub(super) type Width = i64;
 pub(super) struct Position<'c> {
     /// `None` for 0.
     pub(super) base: Option<Value<'c>>,
-    /// What is added.
+    /// The constant.
     pub(super) offset: i64,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Bound<'c> {
     Dynamic(Value<'c>),
 }
 
-/// Writes an iteration: from its position and what is carried to what the next one gets.
+/// Emits an iteration: takes its position and iter_args, returns the next iter_args.
 pub(super) type Iteration<'c, 'a> = &'a mut dyn FnMut(&mut Emit<'c>, Position<'c>, &[Value<'c>]) -> Vec<Value<'c>>;
 
 /// Creates ops one after the other.
@@ -161,7 +161,7 @@ impl<'c> Emit<'c> {
         self.create(OpSpec::new(name, self.loc).operands(&operands));
     }
 
-    /// Writes into a panel, at a position within it.
+    /// Stores into a panel, at a position within it.
     pub(super) fn store_panel(&mut self, value: Value<'c>, panel: &Operand<'c>, at: &[Position<'c>]) {
         self.store(value, &Operand { panel: None, ..panel.clone() }, at);
     }
@@ -175,14 +175,14 @@ impl<'c> Emit<'c> {
         Position { base, offset: a.offset + b.offset }
     }
 
-    /// Lanes of `a` and `b`, counted through.
+    /// Picks lanes of the concatenation of `a` and `b`.
     pub(super) fn shuffle(&mut self, a: Value<'c>, b: Value<'c>, mask: &[i64]) -> Value<'c> {
         let ty = Type::vector(&[mask.len() as i64], a.ty().element());
         let spec = OpSpec::new(ops::vector::SHUFFLE, self.loc).operands(&[a, b]).results(&[ty]);
         self.create(spec.attr("mask", Attr::dense_i64(self.cx, mask))).result(0)
     }
 
-    /// A value as `width` lanes.
+    /// A value broadcast to `width` lanes.
     pub(super) fn splat(&mut self, value: Value<'c>, width: Width) -> Value<'c> {
         if width == 1 || value.ty().is_vector() {
             return value;
@@ -190,7 +190,7 @@ impl<'c> Emit<'c> {
         self.op(ops::vector::BROADCAST, &[value], Type::vector(&[width], value.ty()))
     }
 
-    /// A constant, as `width` lanes.
+    /// A constant broadcast to `width` lanes.
     pub(super) fn constant(&mut self, value: Attr<'c>, ty: Type<'c>, width: Width) -> Value<'c> {
         let scalar = self.b.constant(value, ty, self.loc);
         self.splat(scalar, width)
@@ -213,8 +213,8 @@ impl<'c> Emit<'c> {
         self.create(spec.operands(&[vector])).result(0)
     }
 
-    /// `scf.for` over a segment that carries `inits`; the body returns what the next iteration gets. A segment of one iteration
-    /// needs no loop.
+    /// `scf.for` over a segment with iter_args `inits`; the body returns the next ones. A segment of one iteration needs no
+    /// loop.
     pub(super) fn for_each(
         &mut self,
         segment: Segment<'c>,
@@ -262,8 +262,8 @@ impl<'c> Emit<'c> {
         }
     }
 
-    /// A loop in parts: as much as possible in steps of `sizes[0]`, of the rest as much as possible in steps of `sizes[1]`, and so
-    /// on; the last size is 1. Steps of a known remainder that are longer than 1 are halved as long as they do not fit.
+    /// Splits a loop into segments: as much as possible in steps of `sizes[0]`, of the rest as much as possible in steps of
+    /// `sizes[1]`, and so on; the last size is 1. Steps longer than 1 of a static remainder are halved until they fit.
     pub(super) fn segments(&mut self, l: &Loop<'c>, sizes: &[i64]) -> Vec<Segment<'c>> {
         match l.extent {
             Some(extent) => static_segments(extent, sizes),

@@ -1,4 +1,4 @@
-//! The form of a vector loop: it plans from data, which changes nothing, and writes the loops.
+//! The trait of vector forms: `plan` decides from data and changes nothing, `write` emits the loops.
 
 use super::choose::{Choice, Declined};
 use super::emit::Emit;

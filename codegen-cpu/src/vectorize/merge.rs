@@ -1,4 +1,4 @@
-//! What is done to the result of a sum before and after it, taken into its loops.
+//! Fuses a reduction with the fill before it and the pointwise ops after it.
 //!
 //! ```text
 //! linalg.fill ins(%z) outs(%c)                          for %i, %j (a register tile at a time) {
@@ -6,23 +6,23 @@
 //! linalg.generic { c = max(c + bias, 0) } outs(%c)        store %c }
 //! ```
 //!
-//! Requires: between the ops, in one block, only ops that touch no memory.
-//! Sound because each element of the result is filled, summed and finished once, at one place of the parallel loops, and because what
-//! the last op reads besides lies in another buffer than the result: it is the value of a tensor that the sum has not overwritten.
+//! Requires: between the ops, in one block, only ops that touch no memory. Sound because each element of the result is
+//! filled, reduced and finished once, at one point of the parallel loops, and because the epilogue's other operands lie in
+//! other buffers than the result: they are values of tensors that the reduction has not overwritten.
 
 use super::nest::{Nest, Operand, Subscript};
 use monopour_ir::ops;
 use monopour_ir::{Op, Value};
 
-/// Ops around a sum that go into its loops.
+/// Ops that are fused into the loops of a reduction.
 pub(super) struct Merged<'c> {
-    /// The fill, the ops after the sum, and the sum.
+    /// The fill, the epilogues, and the reduction.
     pub(super) ops: Vec<Op<'c>>,
-    /// Where the loops go: the last of them.
+    /// The last of them, where the loops are inserted.
     pub(super) last: Op<'c>,
 }
 
-/// The sum alone.
+/// The reduction alone.
 pub(super) fn none<'c>(nest: &Nest<'c>) -> Merged<'c> {
     Merged { ops: vec![nest.op], last: nest.op }
 }
@@ -45,7 +45,7 @@ pub(super) fn around<'c>(nest: &mut Nest<'c>, epilogues: bool) -> Merged<'c> {
     merged
 }
 
-/// The only output, if its subscripts are distinct loops: then the op writes each element of the memref.
+/// The only output, if its subscripts are distinct loops: the op then writes the whole memref.
 fn whole_output<'c>(nest: &Nest<'c>) -> Option<Operand<'c>> {
     let [output] = &nest.outputs[..] else { return None };
     let dims: Vec<usize> = output.subscripts.iter().map(Subscript::bare).collect::<Option<_>>()?;
@@ -89,7 +89,7 @@ fn epilogue<'c>(nest: &Nest<'c>, output: &Operand<'c>, mut after: Nest<'c>) -> O
     Some(after)
 }
 
-/// Whether a memref lies in another buffer than the output: both are views of buffers that are known, and of different ones.
+/// Whether a memref lies in another buffer than the output: both are views of distinct known buffers.
 fn is_apart(operand: &Operand, output: &Operand) -> bool {
     if !operand.is_memory() {
         return true;
@@ -100,8 +100,8 @@ fn is_apart(operand: &Operand, output: &Operand) -> bool {
     }
 }
 
-/// The buffer that a memref is a view of: an argument of the kernel, an allocation or a constant. `None` for what a loop carries or
-/// a condition selects.
+/// The buffer that a memref is a view of: an argument of the kernel, an allocation or a constant. `None` for a value of a
+/// loop or select.
 fn base<'c>(mut value: Value<'c>) -> Option<Value<'c>> {
     while let Some(op) = value.defining_op() {
         if matches!(op.name(), ops::memref::ALLOC | ops::memref::ALLOCA | ops::memref::GET_GLOBAL) {

@@ -1,4 +1,4 @@
-//! Leftover linalg ops of kernels as loops over vectors.
+//! Lowers leftover linalg ops of kernels to loops over vectors.
 //!
 //! Before: `linalg.generic` on memrefs, any extents, static or not.
 //!
@@ -15,10 +15,13 @@
 //! }
 //! ```
 //!
-//! Ensures: an op that is not taken is left as it is, for scalar loops. Elements of an output that the vector loop does not sum get
-//! their terms in the order of the loops; those that it sums get them in an order that follows from the shape and the target alone.
-//! Limits: subscripts that are sums of loops; bodies of `arith` and `math`; no `i1` in memory; sums along the vector loop by one
-//! op that can be regrouped.
+//! Ensures: a declined op is left as it is, for scalar loops. Outputs without a reduction along the vector loop get their
+//! terms in the order of the loops; the others in an order that follows from the shape and the target alone.
+//! Limits: subscripts that are sums of loops; bodies of `arith` and `math`; no `i1` in memory; reductions along the vector
+//! loop by one associative and commutative op.
+//!
+//! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `pointwise` and
+//! `sums` (the forms), `pack` (panels), `merge` (fills and epilogues), `body`, `combine` and `emit` (builders).
 
 mod body;
 mod choose;
@@ -44,7 +47,7 @@ use std::collections::HashSet;
 /// All forms, in order.
 const FORMS: [&dyn Form; 2] = [&sums::Sums, &pointwise::Pointwise];
 
-/// The first form that takes the op, with its choice; else why not.
+/// The first form that takes the op, with its choice; else the reason of the last.
 fn plan(nest: &Nest, cpu: &CpuTarget) -> Result<(&'static dyn Form, Choice), Declined> {
     let mut declined = Declined::NotAsked;
     for form in FORMS {
@@ -64,7 +67,7 @@ pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
     run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
     let mut rewriter = Rewriter::new(module.context());
     for kernel in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
-        // Sums first: they take the ops around them along.
+        // Reductions first: they are fused with the ops around them.
         let mut gone = HashSet::new();
         for sums in [true, false] {
             for op in kernel.find_all(ops::linalg::GENERIC) {
@@ -77,12 +80,12 @@ pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Replaces `op` by loops, if it sums (or not), and if a form takes it; returns the ops that are gone.
+/// Lowers `op` if it is a reduction (or not, by `sums`) and a form takes it; returns the ops that are gone.
 fn vectorize<'c>(op: Op<'c>, sums: bool, cpu: &CpuTarget, rewriter: &mut Rewriter<'c>) -> Vec<Op<'c>> {
     let Some(mut nest) = Nest::of(op).filter(|n| n.reductions().is_empty() != sums) else { return vec![] };
     let Ok((form, choice)) = plan(&nest, cpu) else { return vec![] };
     let along = nest.loops[choice.dim].reduction;
-    // Outputs that are updated block by block are neither filled nor finished in between.
+    // Outputs that are updated block by block are not fused with fill and epilogue.
     let blocked = choice.pack.is_some_and(|p| p.block.is_some());
     let merged = if blocked { merge::none(&nest) } else { merge::around(&mut nest, !along) };
     let mut e = Emit::before(merged.last);

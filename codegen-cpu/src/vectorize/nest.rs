@@ -1,4 +1,4 @@
-//! A `linalg.generic` on memrefs as plain data: its loops, and how each operand is indexed by them.
+//! A `linalg.generic` on memrefs as data: its loops, and how each operand is indexed by them.
 
 use monopour_ir::ops;
 use monopour_ir::{AffineExpr, AffineExprKind, Block, DYNAMIC, Op, Type, Value};
@@ -8,19 +8,19 @@ use monopour_ir::{AffineExpr, AffineExprKind, Block, DYNAMIC, Op, Type, Value};
 pub(super) struct Subscript {
     /// Per loop.
     pub(super) factors: Vec<i64>,
-    /// What is added.
+    /// The constant part.
     pub(super) constant: i64,
 }
 
 impl Subscript {
-    /// The only loop of a subscript that is nothing else.
+    /// The loop of a subscript that is a bare dimension.
     pub(super) fn bare(&self) -> Option<usize> {
         let mut used = (0..self.factors.len()).filter(|i| self.factors[*i] != 0);
         let first = used.next()?;
         (used.next().is_none() && self.factors[first] == 1 && self.constant == 0).then_some(first)
     }
 
-    /// A loop and nothing else.
+    /// A bare dimension.
     pub(super) fn of_loop(dim: usize, loops: usize) -> Self {
         let mut factors = vec![0; loops];
         factors[dim] = 1;
@@ -48,14 +48,14 @@ impl Subscript {
     }
 }
 
-/// How an operand moves along a loop.
+/// An operand's stride along a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Access {
-    /// Not at all.
+    /// Zero.
     Invariant,
-    /// By one element per iteration.
+    /// One element.
     Contiguous,
-    /// Otherwise.
+    /// Any other.
     Strided,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Operand<'c> {
     pub(super) subscripts: Vec<Subscript>,
     /// Whether the last dimension has stride 1.
     pub(super) unit_stride: bool,
-    /// The loop whose current position is the buffer's first element.
+    /// The loop whose current position is the buffer's origin.
     pub(super) panel: Option<usize>,
 }
 
@@ -81,7 +81,7 @@ impl<'c> Operand<'c> {
         Some(Self { value, unit_stride: ty.strides.last() == Some(&1), subscripts, panel: None })
     }
 
-    /// A buffer that holds the elements from the current position of `dim` on.
+    /// A buffer whose origin is the current position of `dim`.
     pub(super) fn panel(value: Value<'c>, subscripts: Vec<Subscript>, dim: usize) -> Self {
         Self { value, subscripts, unit_stride: true, panel: Some(dim) }
     }
@@ -96,7 +96,7 @@ impl<'c> Operand<'c> {
         self.value.ty().element()
     }
 
-    /// How the operand moves along `dim`.
+    /// The operand's stride along `dim`.
     pub(super) fn access(&self, dim: usize) -> Access {
         let Some((last, rest)) = self.subscripts.split_last() else { return Access::Invariant };
         let outside = rest.iter().any(|s| s.factors[dim] != 0);
@@ -118,9 +118,9 @@ impl<'c> Operand<'c> {
 pub(super) struct Loop<'c> {
     /// Iterations, where known.
     pub(super) extent: Option<i64>,
-    /// Whether it sums.
+    /// Whether it is a reduction.
     pub(super) reduction: bool,
-    /// Operand and its dimension that have the loop's extent.
+    /// An operand and its dimension with the loop's extent.
     pub(super) witness: (Value<'c>, usize),
 }
 
@@ -131,20 +131,20 @@ pub(super) struct Nest<'c> {
     pub(super) op: Op<'c>,
     /// Outermost first.
     pub(super) loops: Vec<Loop<'c>>,
-    /// What it reads.
+    /// Operands that are read.
     pub(super) inputs: Vec<Operand<'c>>,
-    /// What it updates.
+    /// Operands that are updated.
     pub(super) outputs: Vec<Operand<'c>>,
-    /// What happens in an iteration.
+    /// The body of an iteration.
     pub(super) body: Block<'c>,
-    /// What the output holds before, where that is one value.
+    /// The scalar that fills the output, if one does.
     pub(super) start: Option<Value<'c>>,
-    /// Pointwise updates of the output that follow, over the same loops.
+    /// Epilogues: pointwise updates of the output, over the same loops.
     pub(super) after: Vec<Nest<'c>>,
 }
 
 impl<'c> Nest<'c> {
-    /// The data of a generic; `None` where a subscript is no sum of loops, or a body holds more than elementwise scalar ops.
+    /// Reads a generic; `None` where a subscript is no sum of loops, or the body has other than elementwise scalar ops.
     pub(super) fn of(op: Op<'c>) -> Option<Self> {
         let types = op.attr("iterator_types")?.as_array()?;
         let maps = op.attr("indexing_maps")?.as_array()?;
@@ -169,7 +169,7 @@ impl<'c> Nest<'c> {
         (nest.is_plain() && nest.outputs.iter().all(Operand::is_memory)).then_some(nest)
     }
 
-    /// Whether each op of the body has a form on vectors, and each element lies in a vector as it does alone.
+    /// Whether each op of the body has a vector form, and each element type is laid out in vectors as in memory.
     fn is_plain(&self) -> bool {
         let scalar =
             |ty: Type<'c>| ty.is_float() || ty.is_index() || matches!(ty.integer_width(), Some(1 | 8 | 16 | 32 | 64));
@@ -182,7 +182,7 @@ impl<'c> Nest<'c> {
         self.inputs.iter().chain(&self.outputs).all(stored) && self.body.ops().iter().all(plain)
     }
 
-    /// Loops that sum, outermost first.
+    /// Reductions, outermost first.
     pub(super) fn reductions(&self) -> Vec<usize> {
         (0..self.loops.len()).filter(|d| self.loops[*d].reduction).collect()
     }
@@ -192,7 +192,7 @@ impl<'c> Nest<'c> {
         self.body.arg(self.inputs.len() + output)
     }
 
-    /// What the body yields.
+    /// The yielded values.
     pub(super) fn yielded(&self) -> Vec<Value<'c>> {
         self.body.terminator().map(Op::operands).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! An input that is strided along the vector loop is copied, a panel at a time, into a buffer of the kernel where it is contiguous.
+//! Packs an input that is strided along the vector loop, a panel at a time, into a contiguous buffer of the kernel.
 //!
 //! ```text
 //! for j (W lanes at a time):
@@ -6,7 +6,7 @@
 //!   for i, k: acc[i] += a[i, k] * panel[k, 0 .. W]
 //! ```
 //!
-//! A long loop that sums is cut into blocks, each with a panel of its own.
+//! A long reduction is cut into blocks, each with its own panel.
 //! Limits: known extents, panels of up to [`MAX_PANEL_BYTES`], read by at least [`MIN_ROWS`] rows.
 
 use super::choose::{Choice, Pack};
@@ -15,14 +15,14 @@ use super::nest::{Access, Nest, Operand, Subscript};
 use monopour_ir::ops;
 use monopour_ir::{Attr, InsertionPoint, Op, OpSpec, Type, Value};
 
-/// What goes to the stack of a task without harm.
+/// Largest panel, which lies on the stack of a task.
 const MAX_PANEL_BYTES: i64 = 64 << 10;
-/// Fewer rows do not pay for the copy.
+/// Fewest rows for which the copy pays.
 const MIN_ROWS: i64 = 8;
-/// The widest panel.
+/// Registers of the widest panel.
 const MAX_REGISTERS: i64 = 2;
 
-/// The input that is worth packing for vectors of `lanes` elements along `dim`.
+/// The input that pays to pack for vectors of `lanes` elements along `dim`.
 pub(super) fn candidate(nest: &Nest, dim: usize, lanes: i64) -> Option<Pack> {
     let strided = |i: &usize| nest.inputs[*i].access(dim) == Access::Strided;
     let mut inputs = (0..nest.inputs.len()).filter(strided);
@@ -35,7 +35,8 @@ pub(super) fn candidate(nest: &Nest, dim: usize, lanes: i64) -> Option<Pack> {
     (bare && rows && !nest.reductions().is_empty()).then_some(Pack { input, block })
 }
 
-/// How the panel's longest loop is cut such that all iterations of a panel are at most `room`; `None` where that does not suffice.
+/// Blocks of the panel's longest loop, such that a panel has at most `room` iterations; `None` where no block is small
+/// enough.
 fn block(nest: &Nest, operand: &Operand, room: i64) -> Option<Option<(usize, i64)>> {
     let loops = panel_loops(nest, operand);
     let extents: Vec<i64> = loops.iter().map(|d| nest.loops[*d].extent).collect::<Option<_>>()?;
@@ -49,7 +50,7 @@ fn block(nest: &Nest, operand: &Operand, room: i64) -> Option<Option<(usize, i64
     (size > 0).then_some(Some((*dim, size)))
 }
 
-/// Whether a loop runs over rows that read the panel again.
+/// Whether a loop runs over rows that reuse the panel.
 pub(super) fn is_row(nest: &Nest, row: usize, dim: usize, packed: &Operand) -> bool {
     let long = nest.loops[row].extent.is_some_and(|e| e >= MIN_ROWS);
     row != dim && !nest.loops[row].reduction && !packed.uses(row) && long
@@ -88,7 +89,7 @@ pub(super) fn buffer<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) -> 
     Some(Operand::panel(value, subscripts, choice.dim))
 }
 
-/// Fills the panel for the lanes from `at[dim]` on, and for `length` iterations of the block that begins at its position.
+/// Fills the panel for the lanes at `at[dim]` and for `length` iterations from the block's position.
 pub(super) fn fill<'c>(
     e: &mut Emit<'c>,
     nest: &Nest<'c>,
@@ -136,7 +137,7 @@ impl<'c> Fill<'c, '_> {
         });
     }
 
-    /// The iterations of a loop, or of the block of it, in steps of `sizes`.
+    /// The iterations of a loop, or of its block, in steps of `sizes`.
     fn each(
         &self,
         e: &mut Emit<'c>,
@@ -157,7 +158,7 @@ impl<'c> Fill<'c, '_> {
         }
     }
 
-    /// The lanes of one row of the panel, one after the other.
+    /// Copies one row of the panel lane by lane.
     fn single(&self, e: &mut Emit<'c>, at: &[Position<'c>]) {
         let lanes = Segment { from: Bound::Static(0), to: Bound::Static(self.width), step: 1 };
         e.for_each(lanes, &[], &mut |e, lane, _| {
@@ -171,7 +172,7 @@ impl<'c> Fill<'c, '_> {
         });
     }
 
-    /// As many rows of the panel as a register has lanes: squares are transposed in registers.
+    /// Copies as many rows of the panel as a register has lanes: squares are transposed in registers.
     fn squares(&self, e: &mut Emit<'c>, at: &[Position<'c>], along: usize) {
         let row = if self.block.is_some_and(|(cut, _)| cut == along) { self.nest.loops.len() } else { along };
         for first in (0..self.width).step_by(self.lanes as usize) {
@@ -191,7 +192,7 @@ impl<'c> Fill<'c, '_> {
     }
 }
 
-/// Places at iteration `here` of a loop; of a block, at that iteration after its begin. The last position is that within the block.
+/// Positions at iteration `here` of a loop, relative to its block if it is cut. The last position is that within the block.
 pub(super) fn within<'c>(
     e: &mut Emit<'c>,
     at: &[Position<'c>],
@@ -209,7 +210,7 @@ pub(super) fn within<'c>(
     at
 }
 
-/// The columns of a square of as many vectors as each has lanes: squares of half the size change places, then those within them.
+/// Transposes a square of vectors: swaps blocks of half the size, then recurses into them.
 fn transpose<'c>(e: &mut Emit<'c>, mut rows: Vec<Value<'c>>) -> Vec<Value<'c>> {
     let lanes = rows.len();
     let mut half = lanes / 2;

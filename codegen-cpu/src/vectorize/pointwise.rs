@@ -1,4 +1,4 @@
-//! Ops whose vector loop is parallel: register tiles of accumulators, or no accumulator at all.
+//! The form with a parallel vector loop: register tiles of accumulators, or none for pointwise ops.
 //!
 //! ```text
 //! for rows i (U at a time), for j (W lanes at a time):
@@ -44,7 +44,7 @@ fn emit<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
 
 struct Plan<'c, 'a> {
     choice: &'a Choice,
-    /// The panel that an input is packed into.
+    /// The panel of the packed input.
     panel: Option<Operand<'c>>,
 }
 
@@ -59,7 +59,7 @@ fn outer<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, mut order: 
     });
 }
 
-/// Vectors outside, rows inside: what the rows share stays in the first-level cache.
+/// Vectors outside, rows inside: loads that the rows share stay in the first-level cache.
 fn vectors<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>]) {
     let choice = plan.choice;
     for segment in e.segments(&nest.loops[choice.dim], &choice.widths(nest)) {
@@ -71,7 +71,7 @@ fn vectors<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, at: &mut 
     }
 }
 
-/// The blocks of a long loop that sums, each with its panel.
+/// The blocks of a long reduction, each with its panel.
 fn blocks<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], width: Width) {
     let (Some(pack), Some(panel)) = (plan.choice.pack, &plan.panel) else {
         return rows(e, nest, plan.choice, at, width, 0);
@@ -92,7 +92,7 @@ fn blocks<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, at: &mut [
     }
 }
 
-/// Steps of `size`, and what is left over of a known number as one smaller step.
+/// Steps of `size`, and a static remainder as one smaller step.
 fn with_rest(l: &Loop, size: i64) -> Vec<i64> {
     let rest = l.extent.map(|extent| extent % size).filter(|rest| *rest > 1);
     [size].into_iter().chain(rest).chain([1]).collect()
@@ -151,13 +151,12 @@ struct Tile<'c, 'a> {
     /// The outputs that have an accumulator.
     slots: &'a [usize],
     width: Width,
-    /// The loop that is cut, and the length of this block, which begins at the position of the rows.
+    /// The blocked loop, and the length of this block, which begins at the position of the rows.
     block: Option<(usize, i64)>,
 }
 
 impl<'c> Tile<'c, '_> {
-    /// The loops that sum, outermost first. `state` holds the accumulators of the rows, one row after the other; the results are
-    /// all outputs of the rows.
+    /// The reductions, outermost first. `state` holds the accumulators row by row; the results are all outputs of the rows.
     fn sum(
         &self,
         e: &mut Emit<'c>,
@@ -181,7 +180,7 @@ impl<'c> Tile<'c, '_> {
         })
     }
 
-    /// One copy of the body. `cache` holds what other rows have loaded.
+    /// One copy of the body. `cache` holds loads shared with other rows.
     fn row(
         &self,
         e: &mut Emit<'c>,
@@ -204,7 +203,7 @@ impl<'c> Tile<'c, '_> {
         yielded.into_iter().map(|v| e.splat(v, self.width)).collect()
     }
 
-    /// An input that does not move along the rows is loaded once for all of them.
+    /// Loads an input that is invariant along the rows once for all of them.
     fn load_shared(
         &self,
         e: &mut Emit<'c>,

@@ -1,4 +1,4 @@
-//! Ops whose vector loop sums: several vectors of partial results, which are put together at the end.
+//! The form whose vector loop is a reduction: several vectors of partial results, combined at the end.
 //!
 //! ```text
 //! for i:
@@ -9,7 +9,7 @@
 //!   out[i] = combine(rest, all lanes of part)
 //! ```
 //!
-//! Which lane gets which element follows from the shape and the target alone, so that the result does not depend on threads.
+//! The lane of each element follows from the shape and the target alone, so that the result does not depend on threads.
 
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, choose};
@@ -86,7 +86,7 @@ impl<'c> Sum<'c, '_> {
         }
     }
 
-    /// The other loops that sum, outermost first.
+    /// The other reductions, outermost first.
     fn sum(&self, e: &mut Emit<'c>, loops: &[usize], at: Vec<Position<'c>>, state: &[Value<'c>]) -> Vec<Value<'c>> {
         let Some((outer, inner)) = loops.split_first() else { return self.along(e, at, state) };
         let segment = e.whole(&self.nest.loops[*outer]);
@@ -105,7 +105,7 @@ impl<'c> Sum<'c, '_> {
         let mut sizes = vec![registers * lanes, lanes, 1];
         sizes.dedup();
         for segment in e.segments(&self.nest.loops[dim], &sizes) {
-            // The parts of the state that a step updates.
+            // The part of the state that a step updates.
             let slots: Vec<usize> = match segment.step {
                 1 => vec![per_output - 1],
                 step => (0..(step / lanes) as usize).collect(),
@@ -146,7 +146,7 @@ impl<'c> Sum<'c, '_> {
         e.recreate(self.combiners[output].op, &[a, b], &[a.ty()]).result(0)
     }
 
-    /// All lanes of the partial vectors, and the scalar, as one.
+    /// Reduces the partial vectors and the scalar to one value.
     fn gather(&self, e: &mut Emit<'c>, output: usize, parts: &[Value<'c>]) -> Value<'c> {
         let (rest, vectors) = parts.split_last().expect("invariant: the state has a scalar");
         let mut vectors = vectors.to_vec();

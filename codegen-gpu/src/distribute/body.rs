@@ -1,8 +1,8 @@
-//! Copies the bodies of linalg ops: for one element or for a vector of them.
+//! Copies the bodies of linalg ops, for one element or for a vector of them.
 //!
 //! Before: `%v = memref.load %t[%i, %j]` in the body of a generic op, with `%t` a slice of the kernel.
-//! After: a load at the linear index of the element; indices are clamped into the slice, because the source leaves undefined
-//! what an index beyond it means, but other memory is not its to touch.
+//! After: a load at the linear index of the element; the indices are clamped into the slice, because out-of-range indices
+//! are undefined in the source, but must not reach other memory.
 
 use super::code::Code;
 use super::evaluate::Evaluator;
@@ -38,7 +38,7 @@ pub(super) fn copy_op<'c>(
         map.extend(op.results().into_iter().zip(copy.results()));
         return nested(evaluator, code, copy, loops);
     }
-    // A scalar condition selects between whole vectors; every other operand gets all lanes.
+    // A scalar condition selects between whole vectors; every other operand is broadcast.
     let keep_first = op.is(ops::arith::SELECT) && !operands[0].ty().is_vector();
     let operands: Vec<Value> = operands
         .into_iter()
@@ -51,7 +51,7 @@ pub(super) fn copy_op<'c>(
     Ok(())
 }
 
-/// Rewrites what lies in the regions of a copied op.
+/// Rewrites the ops in the regions of a copied op.
 fn nested<'c>(
     evaluator: &Evaluator<'c, '_>,
     code: &mut Code<'c, '_>,
@@ -80,7 +80,7 @@ fn loop_of<'c>(op: Op<'c>, loops: &[Value<'c>]) -> Result<Value<'c>, Diagnostics
     dim.copied().ok_or_else(|| error::not_a_tile(op, "it names no loop"))
 }
 
-/// The element of the slice that operand 0 of `op` names.
+/// Loads the element of a slice at the indices of `op`; operand 0 is the slice.
 pub(super) fn load<'c>(
     evaluator: &Evaluator<'c, '_>,
     code: &mut Code<'c, '_>,

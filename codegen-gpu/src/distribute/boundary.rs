@@ -1,4 +1,4 @@
-//! The border of a kernel: its arguments, its attributes, and the call.
+//! The boundary of a kernel: its arguments, its attributes, and its call.
 
 use super::grid::Grid;
 use super::model::{Base, Model, Operand, Source};
@@ -19,7 +19,7 @@ pub(super) struct Signature {
 }
 
 impl Signature {
-    /// Reads the arguments. `monopour.grid_rank` says how many ids there are; without it all indices at the end are ids.
+    /// Reads the arguments. `monopour.grid_rank` is the number of ids; without it all trailing indices are ids.
     pub(super) fn read(func: Op) -> Result<Self, Diagnostics> {
         let args = func.body().map(|b| b.args()).unwrap_or_default();
         let buffers = args.iter().position(|a| !a.ty().is_memref()).unwrap_or(args.len());
@@ -40,10 +40,10 @@ impl Signature {
 pub(super) struct Border {
     pub(super) signature: Signature,
     pub(super) grid: Grid,
-    /// Buffers of which only the base is passed: their extent is unknown.
+    /// Buffers of unknown extent, of which only the base is passed.
     pub(super) unknown: Vec<bool>,
     pub(super) scratch: Vec<super::locals::Scratch>,
-    /// Of each buffer, scratch included, the parts that it is bound as.
+    /// The bindings of each buffer, scratch included.
     pub(super) parts: Vec<Parts>,
 }
 
@@ -61,14 +61,14 @@ fn flat_type<'c>(op: Op<'c>, ty: Type<'c>, unknown: bool) -> Result<Type<'c>, Di
     let memref =
         memref.ok_or_else(|| error::not_a_tile(op, &format!("argument type {ty} is not static and contiguous")))?;
     let extent = if unknown { DYNAMIC } else { memref.shape.iter().product() };
-    // Upstream keeps a layout through reshapes, even where it is the usual one.
+    // Upstream keeps an identity layout through reshapes.
     if ty.memref_layout().is_some_and(|layout| !layout.is_identity()) {
         return Ok(Type::strided_memref(&[extent], memref.element, memref.offset, &[1], memref.memory_space));
     }
     Ok(Type::memref(&[extent], memref.element, memref.memory_space))
 }
 
-/// Gives every memref argument rank 1 and drops the tile ids, which nothing uses any more.
+/// Flattens every memref argument to rank 1 and drops the unused tile ids.
 pub(super) fn flatten_arguments<'c>(
     rw: &mut Rewriter<'c>,
     func: Op<'c>,
@@ -87,13 +87,13 @@ pub(super) fn flatten_arguments<'c>(
     Ok(())
 }
 
-/// States the arguments that the body has in the function's type.
+/// Sets the function's type to the arguments of its body.
 pub(super) fn set_function_type<'c>(rw: &mut Rewriter<'c>, func: Op<'c>) {
     let types: Vec<Type> = func.body().map(|b| b.args()).unwrap_or_default().into_iter().map(Value::ty).collect();
     rw.set_attr(func, "function_type", Attr::ty(Type::function(func.context(), &types, &[])));
 }
 
-/// The device can bind all arguments; scalars that its immediates cannot hold go into a buffer.
+/// Checks that the device can bind all arguments; scalars beyond its immediates go into a uniform buffer.
 pub(super) fn place_arguments<'c>(
     rw: &mut Rewriter<'c>,
     func: Op<'c>,
@@ -123,7 +123,7 @@ pub(super) fn place_arguments<'c>(
     Ok(())
 }
 
-/// Records how the written code accesses each buffer: `read`, `write` or `read_write`.
+/// Records the access to each buffer: `read`, `write` or `read_write`.
 pub(super) fn set_access<'c>(rw: &mut Rewriter<'c>, func: Op<'c>) {
     let cx = func.context();
     let args = func.body().map(|b| b.args()).unwrap_or_default();
@@ -148,8 +148,8 @@ fn access(arg: Value) -> &'static str {
     }
 }
 
-/// Counts the body's copies between buffers, for the statistics of a run. What comes from a local allocation is no such copy:
-/// it lies in registers or in workgroup memory.
+/// Counts the body's copies between buffers, for the statistics of a run. Copies from a local allocation do not count: it
+/// lies in registers or in workgroup memory.
 pub(super) fn count_copies<'c>(rw: &mut Rewriter<'c>, func: Op<'c>, model: &Model<'c>) {
     let argument = |operand: &Operand<'c>| match operand.source {
         Source::Slice(s) => match model.slices[s].base {
@@ -178,14 +178,14 @@ pub(super) fn is_outlined(symbols: &HashMap<String, Op>, call: Op) -> bool {
     let callee = call.attr("callee").and_then(|c| symbols.get(c.as_symbol()?).copied());
     let kernel = callee.filter(|f| f.attr(attributes::KERNEL).is_some());
     let types: Vec<Type> = call.operands().into_iter().map(Value::ty).collect();
-    // A dynamic extent in place of a tile id leaves the types as they were; the id of a single tile may be a constant.
+    // A dynamic extent in place of a tile id leaves the types unchanged; the id of a single tile may be a constant.
     let ids = call.parent().and_then(Op::body).map(|b| b.args()).unwrap_or_default();
     let passes_ids = call.operands().iter().any(|v| ids.contains(v));
     kernel.and_then(Op::function_type).is_some_and(|(inputs, _)| inputs != types || passes_ids)
 }
 
-/// Drops the tile ids of a call and passes what the kernel has grown; buffers are reshaped, and scratch lives, around the
-/// forall, which stays a single call.
+/// Drops the tile ids of a call and passes the added arguments; buffers are reshaped, and scratch is allocated and freed,
+/// around the forall, which stays a single call.
 pub(super) fn lower_call<'c>(rw: &mut Rewriter<'c>, call: Op<'c>, border: &Border) -> Result<(), Diagnostics> {
     let forall = call
         .parent()
@@ -228,13 +228,13 @@ fn flatten<'c>(rw: &mut Rewriter<'c>, call: Op<'c>, value: Value<'c>, unknown: b
     let ty = flat_type(call, value.ty(), unknown)?;
     let rank = value.ty().shape().map_or(0, |s| s.len());
     if rank == 1 {
-        // The window at the start of a buffer of one dimension spells its layout out, which is the usual one.
+        // The window at the start of a rank-1 buffer has an explicit identity layout.
         let spec = OpSpec::new(ops::memref::CAST, call.location()).operands(&[value]).results(&[ty]);
         return if value.ty() == ty { Ok(value) } else { Ok(rw.create(spec)?.result(0)) };
     }
     let cx = call.context();
     if unknown {
-        // All elements from the base on: the size that is stated here is not read.
+        // All elements from the base on: the size stated here is not read.
         let size = rw.const_index(1, call.location());
         let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, call.location())
             .operands(&[value, size])

@@ -1,11 +1,11 @@
-//! Writes per-invocation code: index arithmetic that folds as it goes, loops, loads and stores.
+//! Builder of per-invocation code: index arithmetic with folding, loops, loads and stores.
 
 use monopour_ir::ops;
 use monopour_ir::{
     Attr, Block, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
 };
 
-/// What follows from an index value's definition.
+/// Facts that follow from an index value's definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Facts {
     /// The value is a multiple of this; 0 for the constant 0.
@@ -14,7 +14,7 @@ pub(super) struct Facts {
     pub(super) bound: Option<i64>,
 }
 
-/// A place in a kernel at which code is written.
+/// A builder at an insertion point of a kernel.
 pub(super) struct Code<'c, 'r> {
     pub(super) rw: &'r mut Rewriter<'c>,
     pub(super) loc: Location<'c>,
@@ -34,11 +34,11 @@ impl<'c, 'r> Code<'c, 'r> {
         self.point = point;
         self.rw.set_point(point);
     }
-    /// Where code is written.
+    /// The insertion point.
     pub(super) fn point(&self) -> InsertionPoint<'c> {
         self.point
     }
-    /// The block at whose end code is written, in the body of a loop or condition that is being made.
+    /// The block at whose end ops are inserted, in the body of a loop or condition under construction.
     pub(super) fn block(&self) -> Option<Block<'c>> {
         match self.point {
             InsertionPoint::End(block) | InsertionPoint::Start(block) => Some(block),
@@ -166,7 +166,7 @@ impl<'c, 'r> Code<'c, 'r> {
 
     // Control flow.
 
-    /// `scf.for`; `body` gets the induction variable and the carried values, and returns the next ones.
+    /// `scf.for`; `body` gets the induction variable and the iter_args, and returns the next ones.
     pub(super) fn for_loop(
         &mut self,
         bounds: [Value<'c>; 3],
@@ -204,7 +204,7 @@ impl<'c, 'r> Code<'c, 'r> {
         self.for_loop([zero, count, one], &[], |code, i, _| body(code, i).map(|()| vec![]))?;
         Ok(())
     }
-    /// `scf.if` without results; no condition, no branch.
+    /// `scf.if` without results; just the body without a condition.
     pub(super) fn guarded(
         &mut self,
         condition: Option<Value<'c>>,
@@ -232,7 +232,7 @@ impl<'c, 'r> Code<'c, 'r> {
     pub(super) fn vector_type(&self, element: Type<'c>, lanes: u32) -> Type<'c> {
         if lanes == 1 { element } else { Type::vector(&[i64::from(lanes)], element) }
     }
-    /// A value with `lanes` lanes: vectors stay, scalars are repeated.
+    /// A value broadcast to `lanes` lanes; vectors stay as they are.
     pub(super) fn broadcast(&mut self, value: Value<'c>, lanes: u32) -> Value<'c> {
         if lanes == 1 || value.ty().is_vector() {
             return value;
@@ -258,7 +258,7 @@ impl<'c, 'r> Code<'c, 'r> {
         let ty = self.vector_type(elements[0].ty(), elements.len() as u32);
         self.op1(ops::vector::FROM_ELEMENTS, elements, ty)
     }
-    /// The value that lane `lane` (a constant) of the subgroup holds.
+    /// The value of lane `lane` (a constant) of the subgroup.
     pub(super) fn shuffle(&mut self, value: Value<'c>, lane: u32, subgroup_size: u32) -> Value<'c> {
         self.shuffle_mode("idx", value, lane, subgroup_size)
     }
@@ -295,7 +295,7 @@ impl<'c, 'r> Code<'c, 'r> {
     }
 }
 
-/// What is known about an index from the ops that define it. Values that nothing is known about are any multiple of 1.
+/// Facts from the ops that define an index; without any, a multiple of 1.
 pub(super) fn facts(value: Value) -> Facts {
     if let Some(c) = value.constant_int() {
         return Facts { divisor: c.abs(), bound: Some(c) };
@@ -307,7 +307,7 @@ pub(super) fn facts(value: Value) -> Facts {
     }
     match op.name() {
         ops::arith::ADDI | ops::arith::MULI | ops::arith::MINSI | ops::arith::MAXSI => {}
-        // Of numbers that are not negative.
+        // For operands that are not negative.
         ops::arith::DIVUI => {
             let by = op.operand(1).constant_int().filter(|c| *c > 0);
             return Facts { divisor: 1, bound: by.and_then(|c| Some(facts(op.operand(0)).bound?.max(0) / c)) };
@@ -327,7 +327,7 @@ pub(super) fn facts(value: Value) -> Facts {
     }
 }
 
-/// A loop counter is a multiple of what start and step are multiples of, and less than the end.
+/// An induction variable is a multiple of the common divisor of start and step, and less than the end.
 fn induction_facts(value: Value) -> Option<Facts> {
     let (block, position) = value.as_block_arg()?;
     let op = block.parent_op().filter(|op| op.is(ops::scf::FOR) && position == 0)?;

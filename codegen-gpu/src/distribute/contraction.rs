@@ -5,13 +5,13 @@
 //! After: per invocation `rows` x `columns` accumulators carried through a nest of `scf.for` over the reductions, the stepped one in
 //! steps of `reduction_step`; stored once.
 //!
-//! One coordinate of the result is the rows, one the columns (`axes`); the others run one after the other. An input is a value per
-//! row (a scalar), per column (a vector of neighbours), or per both, as a depthwise convolution's is; any body is computed from
-//! these. What is loaded how, and which reduction is stepped, is the choice with the least cost of loads (`sides`).
+//! One coordinate of the result is the rows, one the columns (`axes`); the others are serial. An input is a value per row (a
+//! scalar), per column (a vector of neighbours), or per both, as a depthwise convolution's; any body is computed from these.
+//! The loads of each input and the stepped reduction are the choice of least cost (`sides`).
 //!
-//! Two geometries. *Shared*: the lanes of a subgroup lie along the columns; the values of a row are loaded by one lane and handed
-//! round by `gpu.shuffle` with constant lanes, so no two lanes load the same value. *Private*: invocations form a grid over the
-//! tile and each loads what it needs, from the inputs or from copies in workgroup memory (`stage`).
+//! Two geometries. *Shared*: the lanes of a subgroup lie along the columns; one lane loads each value of a row and
+//! `gpu.shuffle` with constant lanes broadcasts it, so no value is loaded twice. *Private*: invocations form a grid over the
+//! tile and each loads its operands, from the inputs or from copies in workgroup memory (`stage`).
 //!
 //! Ragged edges: loads are clamped into the slice, stores are guarded; the reduction is finished by one partial step.
 //! Requires: one group that holds exactly one op with reductions, its other ops pointwise. Declines otherwise, with a reason.
@@ -39,10 +39,10 @@ use sides::{Access, Choice, Setting, Side};
 use stage::Stage;
 use std::collections::HashMap;
 
-/// Most accumulators (in elements) of one invocation; more only spill.
+/// Most accumulators (in elements) of one invocation; more would spill.
 const MAX_ACCUMULATORS: i64 = 512;
 
-/// A reduction with everything decided.
+/// A planned reduction.
 struct Plan<'c, 'm> {
     /// Contraction or convolution, for the report.
     class: KernelClass,
@@ -72,7 +72,7 @@ struct Tile {
     rows: i64,
     /// Column groups (of `lanes` columns) of one invocation.
     column_groups: i64,
-    /// Times that all invocations together move down and to the right.
+    /// Passes of all invocations over the rows, and over the columns.
     row_passes: i64,
     column_passes: i64,
     shared: Option<u32>,
@@ -96,7 +96,7 @@ impl Strategy for Contraction {
     }
 }
 
-/// Decides, or says why another strategy must do it.
+/// Plans, or declines.
 fn plan<'c, 'm>(
     body: &Evaluator<'c, 'm>,
     kernel: &FittedChoice,
@@ -159,20 +159,20 @@ fn base(evaluator: &Evaluator<'_, '_>, source: Source) -> Option<Base> {
     }
 }
 
-/// Arithmetic on scalars that needs no loop's value.
+/// Arithmetic on scalars outside of loops.
 fn is_plain(op: &TileOp) -> bool {
     op.body.is_none_or(|body| {
         body.ops().iter().all(|o| o.is(ops::linalg::YIELD) || matches!(o.dialect(), "arith" | "math"))
     })
 }
 
-/// Whether lanes can hand an input's elements round.
+/// Whether an input's elements can be shuffled between lanes.
 fn shuffles(evaluator: &Evaluator<'_, '_>, input: &Input) -> bool {
     let element: Type = evaluator.model.slices[input.slice].element;
     element.float_width() == Some(32) || element.integer_width() == Some(32)
 }
 
-/// Lanes along the columns of the result: as many as are aligned, but not so many that lanes of the subgroup stay idle.
+/// Lanes along the columns of the result: as many as are aligned, but without idle lanes in the subgroup.
 fn column_lanes(
     evaluator: &Evaluator<'_, '_>,
     writer: &TileOp,

@@ -1,8 +1,8 @@
-//! Functions of f64, which shading languages end below, as arithmetic.
+//! Expands functions of f64, which shading languages lack, to arithmetic.
 //!
 //! Before / after: `%y = math.exp %x : f64`; `arith` ops, `math.fma` and rounding ops of f64, and its exponent as an i64.
-//! Ensures: the values that the CPU computes where it has no fused multiply-add, up to what the driver makes of a product and a sum.
-//! Limits: devices without 64-bit integers (G0002); functions that `monopour-math` has no expansion of are left to `emit`.
+//! Ensures: the CPU's values without fused multiply-add, up to the driver's contraction of products and sums.
+//! Limits: devices without 64-bit integers (G0002); functions without an expansion in `monopour-math` are left to `emit`.
 
 use crate::error;
 use monopour_ir::{Diagnostics, Op, WalkOrder};

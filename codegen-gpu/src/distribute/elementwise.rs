@@ -1,4 +1,4 @@
-//! Pointwise groups and the fallback: the iterations of a group spread over the invocations, neighbours or vectors of them.
+//! Pointwise groups and the fallback: the iterations of a group, as elements or vectors, over the invocations.
 //!
 //! Before: `linalg.generic` ops over a tile of `sizes`.
 //! After: `scf.for %i = 0 to ceil(total / invocations)`: invocation `l` computes element (or vector) `%i * invocations + l`.
@@ -16,7 +16,7 @@ use monopour_ir::{Diagnostics, Value};
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
 
-/// The strategy: takes every straight body.
+/// The strategy, which takes every straight body.
 pub(super) struct Elementwise;
 
 impl Strategy for Elementwise {
@@ -37,7 +37,7 @@ impl Strategy for Elementwise {
     }
 }
 
-/// Groups of ops, each spread over the invocations.
+/// Groups of ops, each distributed over the invocations.
 struct Plan<'c> {
     groups: Vec<Group<'c>>,
     /// Whether the body is one group of pointwise ops.
@@ -60,15 +60,15 @@ impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c> {
         let mut evaluator = Evaluator { lanes: argument_lanes(site.body, self.lanes), ..site.body.clone() };
         let scratch = locals::allocate(code, site.func, &mut evaluator, &self.in_memory, site.place)?;
         let linear = code.linear_id(site.kernel.workgroup_size);
-        // A local buffer that needs no memory has none.
+        // A local buffer that stays in registers is not stored.
         let keep = |base: Base| evaluator.buffers.contains_key(&base);
         write_groups(code, &evaluator, &self.groups, site.kernel, (linear, self.lanes), &keep)?;
         Ok(scratch)
     }
 }
 
-/// The widest vectors that all ops of a single group can work in; 1 if there are several groups, or sequential loops over
-/// anything but columns.
+/// The widest vectors in which all ops of a single group can be computed; 1 for several groups, or for sequential loops
+/// other than column reductions.
 fn choose_lanes(evaluator: &Evaluator<'_, '_>, groups: &[Group], kernel: &FittedChoice) -> u32 {
     let [group] = groups else { return 1 };
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
@@ -82,7 +82,7 @@ fn choose_lanes(evaluator: &Evaluator<'_, '_>, groups: &[Group], kernel: &Fitted
     [8, 4, 2].into_iter().find(|lanes| *lanes <= kernel.vector_width && fits(*lanes)).unwrap_or(1)
 }
 
-/// Whether the lanes are neighbouring results whose inputs are neighbours, too: a reduction down the columns of its input.
+/// Whether the lanes are neighbouring results with neighbouring inputs: a reduction along the columns of its input.
 fn reduces_columns(evaluator: &Evaluator<'_, '_>, op: &TileOp, lanes: u32) -> bool {
     op.operands.iter().all(|o| match o.source {
         Source::Slice(s) => !matches!(evaluator.reach(op, o, s, lanes), Reach::Strided(_)),
@@ -112,7 +112,7 @@ fn argument_lanes(evaluator: &Evaluator<'_, '_>, lanes: u32) -> HashMap<Base, u3
     out
 }
 
-/// Writes the groups of a run: `by` is the invocation's number and the lanes that it works in.
+/// Emits the groups of a run; `by` is the invocation's index and its lanes.
 pub(super) fn write_groups<'c>(
     code: &mut Code<'c, '_>,
     evaluator: &Evaluator<'c, '_>,
@@ -177,7 +177,7 @@ fn spread<'c>(
     })
 }
 
-/// Runs of neighbouring dimensions that every operand walks like one dimension; each run is one axis.
+/// Runs of dimensions that collapse to one in every operand; each run is one axis.
 fn axes(ops: &[&TileOp], sizes: &[Size]) -> Vec<Vec<usize>> {
     let mut out: Vec<Vec<usize>> = Vec::new();
     for d in 0..sizes.len() {
@@ -189,7 +189,7 @@ fn axes(ops: &[&TileOp], sizes: &[Size]) -> Vec<Vec<usize>> {
     out
 }
 
-/// Whether dimension `d` continues dimension `d - 1` for every operand.
+/// Whether dimensions `d - 1` and `d` collapse to one in every operand.
 fn merges(ops: &[&TileOp], sizes: &[Size], d: usize) -> bool {
     let Some(extent) = sizes[d].exact() else { return false };
     ops.iter().all(|op| {
@@ -212,7 +212,7 @@ fn axis_extent<'c>(code: &mut Code<'c, '_>, sizes: &[Size<'c>], axis: &[usize]) 
     extent
 }
 
-/// Item number to coordinates. The last dimension of an axis carries its whole coordinate, the others stay 0.
+/// Delinearizes an item's index. The last dimension of an axis carries its whole coordinate, the others stay 0.
 fn coordinates<'c>(
     code: &mut Code<'c, '_>,
     item: Value<'c>,
@@ -238,7 +238,7 @@ fn coordinates<'c>(
     out
 }
 
-/// The whole loop nest in invocation 0, for ops whose iterations may write one element several times.
+/// The whole loop nest in invocation 0, for ops whose iterations may write the same element.
 fn serial<'c>(
     code: &mut Code<'c, '_>,
     evaluator: &Evaluator<'c, '_>,

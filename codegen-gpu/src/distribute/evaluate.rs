@@ -1,7 +1,7 @@
 //! Computes tile ops for one element, or for a vector of neighbours, with intermediates in registers.
 //!
-//! A slice that was written at a point is read back from the register that holds it ([`Point::held`]); memory sees only what
-//! is left at the end of the point. An element is loaded and stored once, whatever the number of ops that touch it.
+//! A slice that was written at a point is read from its register ([`Point::held`]); only the final values of the point are
+//! stored. An element is loaded and stored once, whatever the number of ops that access it.
 
 use super::code::{Code, gcd};
 use super::model::{Base, Model, Operand, Slice, Source, TileOp};
@@ -11,17 +11,17 @@ use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Type, Value};
 use std::collections::HashMap;
 
-/// The element (or `lanes` neighbours along one coordinate, [`Evaluator::along`]) that is being computed.
+/// The element (or `lanes` neighbours along one coordinate, [`Evaluator::along`]) to compute.
 #[derive(Clone, Debug)]
 pub(super) struct Point<'c> {
     /// Coordinates in the space of the ops' outputs.
     pub(super) coordinates: Vec<Value<'c>>,
     pub(super) lanes: u32,
-    /// Slices written here: register and whether memory has it yet.
+    /// Registers of the slices that were written here.
     pub(super) held: HashMap<usize, Value<'c>>,
 }
 
-/// Writes the code of tile ops.
+/// Emits the code of tile ops.
 #[derive(Clone)]
 pub(super) struct Evaluator<'c, 'a> {
     pub(super) model: &'a Model<'c>,
@@ -31,7 +31,7 @@ pub(super) struct Evaluator<'c, 'a> {
     pub(super) origins: HashMap<Base, Value<'c>>,
     /// Lane count of each base's accesses; 1 where it is missing.
     pub(super) lanes: HashMap<Base, u32>,
-    /// The coordinate that the lanes of a point lie along; `None`: the last one.
+    /// The coordinate along which the lanes of a point lie; `None`: the last one.
     pub(super) along: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum Reach {
 }
 
 impl<'c, 'a> Evaluator<'c, 'a> {
-    /// An evaluator of a body whose arguments are these; scalar accesses, until a plan says more.
+    /// An evaluator of a body with these arguments; scalar accesses, unless a plan sets lanes.
     pub(super) fn new(model: &'a Model<'c>, arguments: &[Value<'c>]) -> Self {
         let buffers = arguments.iter().enumerate().filter(|(_, v)| v.ty().is_memref());
         let buffers = buffers.map(|(i, v)| (Base::Argument(i), *v)).collect();
@@ -83,7 +83,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         Ok(())
     }
 
-    /// Old values of the outputs of an op with sequential loops.
+    /// Initial values of the outputs of an op with sequential loops.
     fn initial_outputs(
         &self,
         code: &mut Code<'c, '_>,
@@ -101,7 +101,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         Ok(out)
     }
 
-    /// Nested loops over `inner`, carrying the outputs.
+    /// Nested loops over `inner`, with the outputs as iter_args.
     fn reduce(
         &self,
         code: &mut Code<'c, '_>,
@@ -144,7 +144,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         self.apply(code, op, args, loops, point.lanes)
     }
 
-    /// The op's body on the given values of its arguments (`None` for those that it does not read).
+    /// The op's body on these values of its arguments (`None` for those that it does not read).
     pub(super) fn apply(
         &self,
         code: &mut Code<'c, '_>,
@@ -221,7 +221,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let slice = &self.model.slices[slice];
         let mut index = self.origin(code, slice);
         if let Some((strides, constant)) = &operand.linear {
-            // Outer loops first: their part of the sum moves out of the inner ones.
+            // Outer loops first: their terms of the sum can be hoisted.
             for (value, stride) in loops.iter().zip(strides) {
                 if *stride != 0 {
                     let part = code.mul_const(*value, *stride);
@@ -238,7 +238,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         index
     }
 
-    /// Memory layout of the lanes of a point of `op` in a slice.
+    /// Memory layout in a slice of the lanes of a point of `op`.
     pub(super) fn reach(&self, op: &TileOp<'c>, operand: &Operand<'c>, slice: usize, lanes: u32) -> Reach {
         let along = op.outer.as_ref().and_then(|o| o.get(self.along.unwrap_or(o.len().wrapping_sub(1))).copied());
         let (Some(along), Some((strides, constant))) = (along, &operand.linear) else { return Reach::Uniform };
@@ -254,7 +254,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         Reach::Strided(strides[along])
     }
 
-    /// Elements of the whole buffer; 1 where the number is unknown, so that no access is taken for aligned.
+    /// Elements of the whole buffer; 1 if unknown, so that no access counts as aligned.
     pub(super) fn elements(&self, base: Base) -> i64 {
         let elements = match base {
             Base::Local(l) => self.model.locals[l].elements,
@@ -276,7 +276,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         load_from(code, self.buffers[&base], self.lanes.get(&base) == Some(&lanes), index, (reach, lanes))
     }
 
-    /// Stores what `point` holds, in the order of slices; `keep` says which of them.
+    /// Stores the registers of `point` for which `keep` holds, in the order of slices.
     pub(super) fn store(
         &self,
         code: &mut Code<'c, '_>,
@@ -285,7 +285,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         keep: impl Fn(Base) -> bool,
     ) -> Result<(), Diagnostics> {
         let mut stored = Vec::new();
-        // The last writer's indexing is every writer's: ops of one point agree on their coordinates.
+        // Any writer's indexing will do: ops of one point agree on their coordinates.
         for op in writers.iter().rev() {
             for output in op.outputs() {
                 let Source::Slice(s) = output.source else { continue };
@@ -360,7 +360,7 @@ fn all<'c>(loops: &[Option<Value<'c>>]) -> Vec<Value<'c>> {
     loops.iter().map(|l| l.expect("invariant: every loop has a value here")).collect()
 }
 
-/// Whether the body of `op` can be computed for several elements at once: lane by lane ops on 32-bit types.
+/// Whether the body of `op` can be computed on vectors: lane by lane ops on 32-bit types.
 pub(super) fn is_vectorizable(op: &TileOp) -> bool {
     let Some(body) = op.body else { return true };
     let lane = |t: Type| t.float_width() == Some(32) || matches!(t.integer_width(), Some(1 | 32));

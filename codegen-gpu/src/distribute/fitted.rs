@@ -5,25 +5,25 @@ use monopour_contract::{KernelChoice, KernelClass, Sharing, attributes};
 use monopour_ir::{Diagnostics, Op};
 use monopour_program::GpuDescription;
 
-/// The pass is unrolled: more only makes drivers slow.
+/// Most iterations of an unrolled pass: more only slow drivers down.
 const MAX_REDUCTION_STEP: i64 = 32;
 
 /// A kernel choice, fitted to the device.
 #[derive(Clone, Debug)]
 pub(super) struct FittedChoice {
-    /// The computation; says which strategy is asked for.
+    /// The class, which selects the strategy.
     pub(super) class: KernelClass,
     /// Invocations per workgroup: x, y, z.
     pub(super) workgroup_size: [i64; 3],
     /// Elements that one invocation holds per dimension of the tile; empty: the strategy's default.
     pub(super) register_tile: Vec<i64>,
-    /// Iterations of a reduction that one pass of its loop takes.
+    /// Iterations of a reduction per pass of its loop.
     pub(super) reduction_step: i64,
     /// Widest access, in lanes: 1, 2, 4 or 8.
     pub(super) vector_width: u32,
-    /// Lanes of the subgroup that operands are shared in; `None`: not shared.
+    /// Subgroup size for shared operands; `None`: not shared.
     pub(super) shared_lanes: Option<u32>,
-    /// Whether operands are copied to workgroup memory, where the invocations share them.
+    /// Whether operands are staged in workgroup memory.
     pub(super) staged: bool,
 }
 
@@ -52,13 +52,13 @@ impl FittedChoice {
         })
     }
 
-    /// All invocations of a workgroup.
+    /// Number of invocations of a workgroup.
     pub(super) fn invocations(&self) -> i64 {
         self.workgroup_size.iter().product()
     }
 }
 
-/// Sharing through a subgroup needs one known size that divides the workgroup.
+/// Shuffles need one known subgroup size that divides the workgroup.
 fn shared_lanes(choice: &KernelChoice, device: &GpuDescription) -> Option<u32> {
     let exact = device.exact_subgroup_size()?;
     let lanes = i64::from(exact);

@@ -1,9 +1,9 @@
-//! Grids that a device cannot launch as they are: dynamic ones, too long ones, and those whose scratch would be too large.
+//! Grids that a device cannot launch as they are: dynamic ones, too long ones, and those with too much scratch.
 //!
 //! Before: tile ids `%i`, `%j` are arguments of the kernel.
-//! After: `gpu.block_id y` and `gpu.block_id x`; or, on a folded grid, the coordinates of workgroup `id.x + id.y * grid.x` in the
-//! grid, in an `scf.if` that leaves out the workgroups that are too many. With a bound on the workgroups in flight, an `scf.for`
-//! in place of the `scf.if` takes one tile after the other.
+//! After: `gpu.block_id y` and `gpu.block_id x`; or, on a folded grid, the coordinates of workgroup `id.x + id.y * grid.x`,
+//! in an `scf.if` that skips workgroups beyond the grid. With a bound on the workgroups in flight, an `scf.for` instead of
+//! the `scf.if` takes several tiles in turn.
 //! Ensures: a kernel of a folded grid has the attribute `monopour.linear_grid`; its last arguments are the dynamic extents.
 
 use super::boundary::Signature;
@@ -18,11 +18,11 @@ use std::collections::HashMap;
 /// The source of a workgroup's tile ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
-    /// Extents of the dispatch, outermost first; [`DYNAMIC`] where only the host knows.
+    /// Extents of the dispatch, outermost first; [`DYNAMIC`] where only the host has them.
     pub(super) extents: Vec<i64>,
-    /// Workgroups are numbered through.
+    /// Whether tile ids are computed from a linear workgroup id.
     pub(super) folded: bool,
-    /// Most workgroups that work at once.
+    /// Most workgroups in flight.
     pub(super) most: Option<i64>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn extents(module: &Module) -> HashMap<String, Vec<i64>> {
 }
 
 impl Grid {
-    /// The grid of a dispatch with these extents. With `most`, no more workgroups than that are at work at once.
+    /// The grid of a dispatch with these extents; `most` bounds the workgroups in flight.
     pub(super) fn read(
         func: Op,
         extents: Option<&Vec<i64>>,
@@ -54,7 +54,7 @@ impl Grid {
         let dynamic = extents.contains(&DYNAMIC);
         let total = extents.iter().try_fold(1i64, |t, e| t.checked_mul((*e).max(0)));
         if !dynamic {
-            // Workgroup numbers are i32 on the device.
+            // Workgroup ids are i32 on the device.
             let most = (GRID_ROW * GRID_ROW).min(i32::MAX as u64);
             match total.map(|t| t as u64) {
                 Some(total) if total <= most => {}
@@ -66,7 +66,7 @@ impl Grid {
         Ok(Self { extents, folded, most })
     }
 
-    /// Workgroups that are at work at once, if that is known.
+    /// Number of workgroups in flight, if static.
     pub(super) fn at_once(&self) -> Option<i64> {
         let total = (!self.extents.contains(&DYNAMIC)).then(|| self.extents.iter().product::<i64>());
         match (total, self.most) {
@@ -80,7 +80,7 @@ impl Grid {
         self.extents.iter().filter(|e| **e == DYNAMIC).count()
     }
 
-    /// Replaces the tile ids and returns the block that the tile's ops lie in, and the number of the workgroup.
+    /// Replaces the tile ids; returns the block for the tile's ops, and the workgroup id.
     pub(super) fn enter<'c>(
         &self,
         rw: &mut Rewriter<'c>,
@@ -134,7 +134,7 @@ impl Grid {
         Ok((block, worker))
     }
 
-    /// The empty guard or loop: its block, the number of the tile, the number of the workgroup.
+    /// Creates the empty guard or loop: its block, the linear tile id, the workgroup id.
     fn wrap<'c>(
         &self,
         code: &mut Code<'c, '_>,
@@ -159,7 +159,7 @@ impl Grid {
                 })?;
             }
             Some(most) => {
-                // Workgroups beyond the bound have nothing to do.
+                // Workgroups beyond the bound skip the loop.
                 let step = code.c(most);
                 let works = code.less(worker, step);
                 let start = code.op1(ops::arith::SELECT, &[works, worker, total], code.index);

@@ -1,7 +1,7 @@
-//! Splits a kernel body into groups of ops that one invocation can run through per element.
+//! Splits a kernel body into groups of ops that one invocation can compute element by element.
 //!
 //! Two ops share a group when their outputs have the same extents and no op reads or overwrites, at another element, what an
-//! op before it wrote or read: then intermediates stay in registers. Between groups lies a barrier.
+//! op before it wrote or read: then intermediates stay in registers. Groups are separated by barriers.
 
 use super::model::{Base, Model, Operand, Size, Source, TileOp};
 use monopour_ir::Block;
@@ -14,7 +14,7 @@ pub(super) struct Group<'c> {
     pub(super) ops: Vec<usize>,
     /// Extents of the outputs; empty for a serial group.
     pub(super) sizes: Vec<Size<'c>>,
-    /// A single op whose output indices are not distinct loops: one invocation runs it.
+    /// A single op whose output indices are not distinct loops: invocation 0 runs it.
     pub(super) serial: bool,
     /// The block that the ops lie in.
     pub(super) block: Block<'c>,
@@ -61,12 +61,12 @@ impl<'c> Group<'c> {
         self.touched.iter().any(|t| t.base == base)
     }
 
-    /// Whether any op reads a buffer at indices that it computes, so that registers cannot hold the buffer.
+    /// Whether any op reads a buffer at computed indices, so that registers cannot hold it.
     pub(super) fn gathers(&self, base: Base) -> bool {
         self.touched.iter().any(|t| t.base == base && t.gathered)
     }
 
-    /// Whether the group must wait for what `earlier` has done, or `earlier` must have read what this one overwrites.
+    /// Whether a RAW, WAR or WAW dependence on `earlier` requires a barrier.
     pub(super) fn depends_on(&self, earlier: &Group<'c>) -> bool {
         let clash = |a: &Touch, b: &Touch| a.base == b.base && (a.written || b.written);
         self.touched.iter().any(|new| earlier.touched.iter().any(|old| clash(old, new)))
@@ -120,6 +120,6 @@ fn is_independent(old: Touch, new: Touch) -> bool {
     if old.base != new.base || !(old.written || new.written) {
         return true;
     }
-    // The same element: the invocation that touches it is the same.
+    // The same element is accessed by the same invocation.
     old.slice == new.slice && old.pointwise && new.pointwise
 }

@@ -1,4 +1,4 @@
-//! Turns index arithmetic of a kernel into `arith`.
+//! Lowers affine index arithmetic to `arith`.
 //!
 //! Before: `affine.apply affine_map<(d0) -> (d0 * 16)>(%i)`.
 //! After: `arith.muli %i, %c16`.
@@ -9,7 +9,7 @@ use crate::error;
 use monopour_ir::ops;
 use monopour_ir::{AffineExpr, AffineExprKind, Diagnostics, Op, Rewriter, Value, WalkOrder};
 
-/// Writes every `affine.apply`, `affine.min` and `affine.max` out.
+/// Lowers every `affine.apply`, `affine.min` and `affine.max`.
 pub(super) fn lower_affine<'c>(rw: &mut Rewriter<'c>, func: Op<'c>) -> Result<(), Diagnostics> {
     for op in func.nested(WalkOrder::Pre) {
         if op.dialect() == "affine" {
@@ -34,7 +34,7 @@ fn lower<'c>(code: &mut Code<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnosti
     Ok(results.fold(first, |a, b| if op.is(ops::affine::MAX) { code.max(a, b) } else { code.min(a, b) }))
 }
 
-/// Evaluates an affine expression. Quotients round and remainders count as affine maps define them, also for negative values.
+/// Evaluates an affine expression. Quotients and remainders are those of affine maps, also for negative values.
 pub(super) fn expression<'c>(
     code: &mut Code<'c, '_>,
     e: AffineExpr<'c>,
@@ -77,7 +77,7 @@ fn floor_mod<'c>(code: &mut Code<'c, '_>, a: Value<'c>, b: Value<'c>) -> Value<'
     code.op1(ops::arith::SUBI, &[a, product], code.index)
 }
 
-/// Places all constants of a kernel at its start, so that they dominate whatever is written later.
+/// Moves all constants to the start of a kernel, so that they dominate all later code.
 pub(super) fn hoist_constants<'c>(rw: &mut Rewriter<'c>, func: Op<'c>) {
     let Some(first) = func.body().and_then(|b| b.first_op()) else { return };
     for op in func.find_all(ops::arith::CONSTANT) {

@@ -1,10 +1,10 @@
-//! Loops on software adapters, which leave every loop, silently, when an invocation has taken 65,535 iterations of all its loops
-//! together.
+//! Unrolls loops for software adapters, which silently leave every loop once an invocation has taken 65,535 iterations in
+//! total.
 //!
 //! Before: `scf.for` nests of 300 by 300 iterations in one invocation.
 //! After: the inner loop has `monopour.unroll = 2 : i64`: `emit` writes its body twice per iteration.
-//! Ensures: loops of known lengths stay below the limit; those of unknown length are unrolled to reach far beyond it.
-//! Limits: more iterations than unrolling can take away (G0008).
+//! Ensures: loops of static lengths stay below the limit; those of dynamic length are unrolled to reach far beyond it.
+//! Limits: more iterations than unrolling can remove (G0008).
 
 use crate::error;
 use monopour_contract::attributes;
@@ -12,20 +12,20 @@ use monopour_ir::ops;
 use monopour_ir::{Attr, Block, Diagnostics, Op, Rewriter};
 use monopour_program::GpuDescription;
 
-/// Iterations of all loops of an invocation together. Software adapters leave the loops, silently, after 65,535: conditions and
+/// Most iterations of all loops of an invocation. Software adapters leave the loops, silently, after 65,535: conditions and
 /// rounding cost some.
 pub(super) const MOST: i64 = 60_000;
-/// Assumed length of a loop of unknown length.
+/// Assumed length of a loop of dynamic length.
 const USUAL: f64 = 400_000.0;
-/// Copies of a body that one loop and those around it may have together, where all lengths are known and where one is not.
+/// Most copies of a body by a loop and those around it, with all lengths static, and with a dynamic one.
 const COPIES: [u32; 2] = [64, 8];
-/// Copies of an innermost body, however deep the nest: code must not grow by the number of loops.
+/// Most copies of an innermost body in a nest, so that code does not grow with the number of loops.
 const NEST_COPIES: [u32; 2] = [512, 8];
 
 struct Loop<'c> {
     op: Op<'c>,
     parent: Option<usize>,
-    /// Iterations, if that is known.
+    /// Trip count, if static.
     length: Option<f64>,
     copies: u32,
 }
@@ -86,19 +86,19 @@ fn length(op: Op) -> Option<f64> {
     Some(((extent + step - 1) / step).max(0) as f64)
 }
 
-/// Times that an invocation reaches the end of loop `l`.
+/// Total iterations of loop `l` in an invocation.
 fn count(loops: &[Loop], l: usize) -> f64 {
     let own = (loops[l].length.unwrap_or(USUAL) / f64::from(loops[l].copies)).ceil();
     own * loops[l].parent.map_or(1.0, |p| count_entries(loops, p))
 }
 
-/// Times that the body of loop `l` runs.
+/// Total runs of the body of loop `l`.
 fn count_entries(loops: &[Loop], l: usize) -> f64 {
     let own = loops[l].length.unwrap_or(USUAL);
     own * loops[l].parent.map_or(1.0, |p| count_entries(loops, p))
 }
 
-/// The most copies in the code of a body inside of loop `l`, or of its own.
+/// The most copies of a body inside of loop `l`, or of its own.
 fn nest_copies(loops: &[Loop], l: usize) -> u32 {
     let is_inside = |inner: &usize| std::iter::successors(Some(*inner), |i| loops[*i].parent).any(|i| i == l);
     (l..loops.len()).filter(is_inside).map(|inner| copies(loops, inner)).max().unwrap_or(1)

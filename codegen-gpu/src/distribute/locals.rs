@@ -1,9 +1,9 @@
 //! Memory of local buffers: registers, workgroup memory, or scratch.
 //!
 //! Before: `memref.alloc() : memref<128x128xf32>` in a kernel, written by one group of ops and read by another.
-//! After: an element of `memref.alloca() : memref<16384xf32, workgroup>`; where the device has not so much, the workgroup's part
-//! of an argument that the caller allocates before the dispatch and frees after it.
-//! Limits: an extent that only the device knows (G0005).
+//! After: an element of `memref.alloca() : memref<16384xf32, workgroup>`; on a device with too little workgroup memory, the
+//! workgroup's part of an argument that the caller allocates before the dispatch and frees after it.
+//! Limits: an extent that is computed on the device (G0005).
 
 use super::boundary::Border;
 use super::code::{Code, facts};
@@ -15,21 +15,21 @@ use monopour_ir::ops;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::GpuDescription;
 
-/// Most bytes of scratch that a dispatch takes, where workgroups can wait for each other's.
+/// Most bytes of scratch of a dispatch, where workgroups can take turns.
 const BUDGET_BYTES: u64 = 64 << 20;
-/// Workgroups at work at once where the host computes the size of the scratch.
+/// Workgroups in flight where the host computes the size of the scratch.
 const WORKGROUPS: i64 = 256;
 
-/// An argument that holds a local buffer of every workgroup at work.
+/// An argument with the local buffers of all workgroups in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Scratch {
     /// The argument's type as text, because the caller may lie in another context.
     ty: String,
-    /// Elements of all workgroups together, where the type does not say it.
+    /// Elements of all workgroups together, if dynamic.
     elements: Amount,
 }
 
-/// A number that the host computes from what it passes.
+/// A number that the host computes from the call's operands.
 #[derive(Clone, Debug)]
 enum Amount {
     Constant(i64),
@@ -38,7 +38,7 @@ enum Amount {
     Of(&'static str, Box<[Amount; 2]>),
 }
 
-/// A bound on the workgroups at work, for kernels whose local buffers may not fit in workgroup memory.
+/// A bound on the workgroups in flight, for kernels whose local buffers may not fit in workgroup memory.
 pub(super) fn most_workgroups(func: Op, device: &GpuDescription) -> Option<i64> {
     let mut bytes = Some(0u64);
     for op in func.find_all(ops::memref::ALLOC) {
@@ -58,20 +58,20 @@ pub(super) fn most_workgroups(func: Op, device: &GpuDescription) -> Option<i64> 
     }
 }
 
-/// The local buffers that need memory; `accessed` are named by single accesses.
+/// The local buffers that need memory; `accessed` have single loads or stores.
 pub(super) fn in_memory(model: &Model, groups: &[Group], accessed: &[Base]) -> Vec<Base> {
     let needs = |i: &usize| needs_memory(&model.locals[*i], Base::Local(*i), groups, accessed);
     (0..model.locals.len()).filter(needs).map(Base::Local).collect()
 }
 
-/// A local buffer that needs memory: values in it pass from one group to another, or from one iteration to the next.
+/// Whether a local buffer needs memory: its values pass between groups, or between iterations.
 fn needs_memory(local: &Local, base: Base, groups: &[Group], accessed: &[Base]) -> bool {
     let users: Vec<&Group> = groups.iter().filter(|g| g.touches(base)).collect();
     let outlives = |g: &Group| local.op.block() != Some(g.block);
     users.len() > 1 || accessed.contains(&base) || users.iter().any(|g| g.serial || g.gathers(base) || outlives(g))
 }
 
-/// Gives memory to the local buffers in `bases`; what does not fit in workgroup memory becomes scratch.
+/// Allocates the local buffers in `bases`: in workgroup memory, and as scratch where that is full.
 pub(super) fn allocate<'c>(
     code: &mut Code<'c, '_>,
     func: Op<'c>,
@@ -95,7 +95,7 @@ pub(super) fn allocate<'c>(
             evaluator.buffers.insert(*base, buffer);
             continue;
         }
-        // The extents are known where the buffer was allocated, and nothing uses it before.
+        // The extents dominate the allocation, and nothing uses it before.
         code.at(InsertionPoint::Before(local.op));
         let (argument, per_workgroup) = extend(code, func, body, local, place, &mut scratch)?;
         let origin = code.mul(place.worker, per_workgroup);
@@ -106,17 +106,17 @@ pub(super) fn allocate<'c>(
     Ok(scratch)
 }
 
-/// The place of a kernel's code, and the workgroups that run it.
+/// The kernel's code, and the workgroups that run it.
 pub(super) struct Place<'c, 'a> {
     pub(super) device: &'a GpuDescription,
     /// The end of the tile's code.
     pub(super) end: Op<'c>,
-    /// The number of the workgroup.
+    /// The workgroup id.
     pub(super) worker: Value<'c>,
     pub(super) at_once: Option<i64>,
-    /// Buffers that the kernel has without scratch.
+    /// Number of the kernel's buffers without scratch.
     pub(super) buffers: usize,
-    /// Buffers and scalars that the caller passes.
+    /// Number of buffers and scalars that the caller passes.
     pub(super) passed: usize,
 }
 
@@ -140,7 +140,7 @@ fn extend<'c>(
         let mut product = code.c(1);
         for size in &local.sizes {
             let passed = |position: usize| {
-                // The arguments as the caller knows them: scratch so far does not count.
+                // Positions of the caller's operands: scratch so far is not among them.
                 let position = if position < place.buffers { position } else { position - scratch.len() };
                 (position < place.passed).then_some(Amount::Passed(position))
             };
@@ -156,7 +156,7 @@ fn extend<'c>(
     Ok((argument, per_workgroup))
 }
 
-/// An upper bound of an extent in terms of the kernel's arguments. Sums, products and extrema of extents grow with their parts.
+/// An upper bound of an extent in terms of the kernel's arguments. Sums, products and extrema of extents are monotonic.
 fn bound(value: Value, body: Block, passed: &dyn Fn(usize) -> Option<Amount>) -> Option<Amount> {
     if let Some(c) = value.constant_int() {
         return Some(Amount::Constant(c));

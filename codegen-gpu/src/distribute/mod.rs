@@ -1,4 +1,4 @@
-//! Spread each kernel's tile over the invocations of a workgroup.
+//! Distributes each kernel's tile over the invocations of a workgroup.
 //!
 //! Before (the body is a list of linalg ops on slices; `%i`, `%j` are the tile ids):
 //! ```mlir
@@ -12,17 +12,23 @@
 //! ```
 //! Requires: outlined kernels, whose arguments are buffers (static and contiguous, or the base of a `memref.reinterpret_cast`),
 //! scalars, and `monopour.grid_rank` tile ids.
-//! Ensures: the op set of [`crate::emit`]; buffer arguments have rank 1, unknown extents are dynamic; every argument is accessed
-//! with one lane count; calls lose their tile ids and reshape their buffers in front of the forall. A kernel may have grown
-//! arguments: scratch after the buffers, which is allocated before the forall and freed after it, and the dynamic extents of
-//! its grid at the end. A kernel with `monopour.linear_grid` numbers its workgroups through (`monopour_program::fold_grid`).
+//! Ensures: the op set of [`crate::emit`]; buffer arguments have rank 1, unknown extents are dynamic; every argument is
+//! accessed with one lane count; calls lose their tile ids and reshape their buffers in front of the forall. A kernel may
+//! get more arguments: scratch after the buffers, allocated before the forall and freed after it, and the dynamic extents of
+//! its grid at the end. A kernel with `monopour.linear_grid` computes its tile ids from a linear workgroup id
+//! (`monopour_program::fold_grid`).
 //! Limits: bodies that are not tile programs (G0003), a malformed attribute (G0004), intermediates whose size the host cannot
 //! compute (G0005), types that the device lacks (G0002), too many buffers, scalars, invocations or workgroups for it (G0008).
 //!
-//! Strategies (`strategy` lists them in order): `contraction` for matrix products and convolutions with their initialisation and
-//! elementwise successors; `rows` for reductions along rows and chains of them; `steps` for bodies with control flow; `elementwise`
-//! for pointwise bodies, in vectors, and, as scalar loop nests, for everything else. A strategy plans without a change, or declines;
-//! the reason of the one that the kernel's class asks for is in the [`Report`].
+//! Strategies (`strategy` lists them in order): `contraction` for matrix products and convolutions with fill and epilogue;
+//! `rows` for reductions along rows and chains of them; `steps` for bodies with control flow; `elementwise` for pointwise
+//! bodies, in vectors, and, as scalar loop nests, for everything else. A strategy plans without a change, or declines; the
+//! reason of the one for the kernel's class is in the [`Report`].
+//!
+//! The other files, in the order of use: `fitted` (the kernel choice, fitted to the device), `indices` (affine to arith),
+//! `grid` (tile ids), `model/` (the body as data), `groups` (ops between barriers), `evaluate` and `body` (tile ops as
+//! code), `code` (the builder), `locals` (memory of local buffers), `doubles`, `iterations` and `types` (device limits),
+//! `parts` (buffers larger than a binding), `boundary` (arguments and calls).
 
 mod body;
 mod boundary;
@@ -62,7 +68,7 @@ use std::collections::HashMap;
 use strategy::Site;
 use tracing::trace;
 
-/// Kernels of one part.
+/// Kernels per part.
 const GROUP: usize = 4;
 
 /// The strategies of all kernels.
@@ -73,7 +79,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A remark for each kernel that does not run as its class asks for.
+    /// A remark for each kernel that runs by another strategy than that of its class.
     pub fn remarks(&self, module: &Module) -> Diagnostics {
         let declined = self.kernels.iter().filter(|k| !k.declined.is_empty());
         let found = declined.filter_map(|k| Some(error::declined(module.symbol(&k.name)?, k.strategy, &k.declined)));
@@ -88,7 +94,7 @@ pub struct KernelReport {
     pub name: String,
     /// `contraction`, `convolution`, `rows`, `elementwise` or `fallback`.
     pub strategy: &'static str,
-    /// The reason why the strategy that the kernel's class asks for was not taken; empty if it was.
+    /// The reason why the strategy of the kernel's class declined; empty if it did not.
     pub declined: String,
     /// Elements per access of the results.
     pub lanes: u32,
@@ -118,7 +124,7 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
     } else {
         on_all_cores(module, &pending, &grids, device)?
     };
-    // The calls know what to pass only when the kernels say what they take.
+    // Calls are lowered last: the operands follow from the kernels' arguments.
     let borders: HashMap<&str, &Border> = done.iter().map(|(entry, border)| (entry.name.as_str(), border)).collect();
     let symbols = module.symbols();
     done.iter().for_each(|(entry, _)| entry.log(&symbols));
@@ -136,7 +142,7 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
     Ok(Report { kernels: done.into_iter().map(|(entry, _)| entry).collect() })
 }
 
-/// [`kernels`] in several threads; the functions that come back take the places of those that were sent.
+/// [`kernels`] in several threads; the returned functions replace those that were sent.
 fn on_all_cores(
     module: &Module,
     pending: &[Op],
@@ -161,7 +167,7 @@ fn on_all_cores(
     Ok(all)
 }
 
-/// Distributes the kernels of one module, and leaves the calls as they are.
+/// Distributes the kernels of one module, without their calls.
 fn kernels(
     module: &Module,
     grids: &HashMap<String, Vec<i64>>,
@@ -184,7 +190,7 @@ fn kernels(
     Ok(done)
 }
 
-/// Whether a function is a kernel that is not distributed.
+/// Whether a function is a kernel before distribution.
 fn is_pending(func: Op) -> bool {
     func.is(ops::func::FUNC)
         && func.attr(attributes::KERNEL).is_some()
@@ -218,7 +224,7 @@ fn kernel<'c>(
         Place { device, worker, end, at_once: grid.at_once(), buffers: signature.buffers, passed: signature.ids.start };
     let (entry, scratch) = write(&mut code, func, &model, &kernel, &place)?;
     if grid.most.is_some() {
-        // The next tile takes the same memory.
+        // The next tile reuses the memory.
         code.barrier()?;
     }
     boundary::count_copies(code.rw, func, &model);
@@ -233,7 +239,7 @@ fn kernel<'c>(
     Ok((entry, Border { signature, grid, unknown, scratch, parts }))
 }
 
-/// Plans the kernel's code and writes it; returns the report, and the scratch that it takes.
+/// Plans and writes the kernel's code; returns the report, and the scratch that it needs.
 fn write<'c>(
     code: &mut Code<'c, '_>,
     func: Op<'c>,

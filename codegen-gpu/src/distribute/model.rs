@@ -43,7 +43,7 @@ pub(super) struct Slice<'c> {
     pub(super) base: Base,
     /// First element, counted from the start of the buffer.
     pub(super) offset: Value<'c>,
-    /// Elements between neighbours; [`monopour_ir::DYNAMIC`] where only [`Slice::stride_values`] says it.
+    /// Stride in elements; [`monopour_ir::DYNAMIC`] for those in [`Slice::stride_values`].
     pub(super) strides: Vec<i64>,
     pub(super) stride_values: Vec<Value<'c>>,
     pub(super) sizes: Vec<Size<'c>>,
@@ -54,7 +54,7 @@ pub(super) struct Slice<'c> {
 #[derive(Clone, Debug)]
 pub(super) struct Local<'c> {
     pub(super) op: Op<'c>,
-    /// Elements at most; [`monopour_ir::DYNAMIC`] where no bound is known.
+    /// Upper bound of the elements; [`monopour_ir::DYNAMIC`] without one.
     pub(super) elements: i64,
     /// Extents as values.
     pub(super) sizes: Vec<Size<'c>>,
@@ -68,11 +68,11 @@ pub(super) struct Operand<'c> {
     pub(super) source: Source<'c>,
     /// Indexing expressions over the loops.
     pub(super) map: Vec<AffineExpr<'c>>,
-    /// For linear maps: elements between neighbours per loop, and the constant part.
+    /// For linear maps: stride in elements per loop, and the constant part.
     pub(super) linear: Option<(Vec<i64>, i64)>,
 }
 
-/// Where an operand's values come from.
+/// The source of an operand's values.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source<'c> {
     Slice(usize),
@@ -92,11 +92,11 @@ pub(super) struct TileOp<'c> {
     pub(super) body: Option<Block<'c>>,
     /// Loops of the first output's indices, outermost first; `None` when two iterations of these may write one element.
     pub(super) outer: Option<Vec<usize>>,
-    /// Slices that the body loads from at indices of its own.
+    /// Slices that the body loads from at computed indices.
     pub(super) gathered: Vec<usize>,
 }
 
-/// A part of a body that runs before the next one does.
+/// A step of a body; steps run in order.
 #[derive(Clone, Debug)]
 pub(super) enum Step<'c> {
     /// A run of tile ops, by their positions in [`Model::ops`].
@@ -111,12 +111,12 @@ impl<'c> TileOp<'c> {
     pub(super) fn outputs(&self) -> &[Operand<'c>] {
         &self.operands[self.num_inputs..]
     }
-    /// Loops that are not in [`TileOp::outer`]: these run one after the other per output element.
+    /// Loops that are not in [`TileOp::outer`]: sequential per output element.
     pub(super) fn inner(&self) -> Vec<usize> {
         let outer = self.outer.clone().unwrap_or_default();
         (0..self.sizes.len()).filter(|l| !outer.contains(l)).collect()
     }
-    /// Whether the old value of operand `index` matters.
+    /// Whether the old value of operand `index` is read.
     pub(super) fn reads(&self, index: usize) -> bool {
         match self.body {
             Some(body) => !body.arg(index).is_unused(),
@@ -131,15 +131,15 @@ pub(super) struct Model<'c> {
     pub(super) slices: Vec<Slice<'c>>,
     pub(super) locals: Vec<Local<'c>>,
     pub(super) ops: Vec<TileOp<'c>>,
-    /// What runs in which order.
+    /// The steps of the body, in order.
     pub(super) steps: Vec<Step<'c>>,
-    /// Ops to erase when the code is written, in program order.
+    /// Ops to erase after writing the code, in program order.
     pub(super) replaced: Vec<Op<'c>>,
     by_value: HashMap<Value<'c>, usize>,
 }
 
 impl<'c> Model<'c> {
-    /// The slice that a memref of the body names.
+    /// The slice of a memref of the body.
     pub(super) fn slice_named(&self, value: Value<'c>) -> Option<usize> {
         self.by_value.get(&value).copied()
     }

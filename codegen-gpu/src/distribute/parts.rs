@@ -1,4 +1,4 @@
-//! Buffers that are larger than a binding: bound as several, of which each access takes the one that its element lies in.
+//! Splits buffers larger than a binding into several; each access selects the one with its element.
 //!
 //! Before / after (192 MiB, a binding has at most 128):
 //! ```mlir
@@ -9,7 +9,7 @@
 //!   %x = scf.if %low { memref.load %a0[%i] } else { %j = arith.subi %i, %c33554432; memref.load %a1[%j] } .. }
 //! ```
 //! Requires: flat arguments, and loads and stores as their only uses; an access of several lanes begins at a multiple of these.
-//! Ensures: no argument of a known extent is larger than a binding. The caller passes windows of one buffer ([`windows`]).
+//! Ensures: no argument of static extent is larger than a binding. The caller passes windows of one buffer ([`windows`]).
 
 use super::code::Code;
 use crate::error;
@@ -18,13 +18,13 @@ use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Op, OpSpec, Region, 
 use monopour_program::GpuDescription;
 use std::ops::Range;
 
-/// Bindings begin at multiples of this on every device; no lane count is larger.
+/// Alignment of a binding's offset on every device; no lane count is larger.
 const ALIGNMENT_BYTES: u64 = 256;
 
-/// The elements that each binding of one buffer holds; none where it is bound as a whole.
+/// The element ranges of a buffer's bindings; none for one binding of the whole.
 pub(super) type Parts = Vec<Range<i64>>;
 
-/// The parts of a buffer of type `ty`; `None` for one that a binding holds, or whose extent is unknown.
+/// The parts of a buffer of type `ty`; `None` if one binding holds it, or if its extent is unknown.
 fn plan(ty: Type, most_bytes: u64) -> Option<Parts> {
     let (bytes, element) = (ty.static_size_bytes()?, ty.element_size_bytes()?.max(1));
     let part = i64::try_from(most_bytes / ALIGNMENT_BYTES * ALIGNMENT_BYTES / element).ok().filter(|p| *p > 0)?;
@@ -33,7 +33,7 @@ fn plan(ty: Type, most_bytes: u64) -> Option<Parts> {
     (bytes > most_bytes).then(|| starts.map(|start| start..(start + part).min(elements)).collect())
 }
 
-/// Splits the arguments of a written kernel that `device` cannot bind as they are; says for each buffer what its parts are.
+/// Splits the arguments of a written kernel that exceed `device`'s bindings; returns the parts of each buffer.
 ///
 /// # Errors
 /// G0008 for an argument that something other than a load or store uses.
@@ -45,7 +45,7 @@ pub(super) fn split<'c>(
     let Some(body) = func.body() else { return Ok(vec![]) };
     let buffers: Vec<Value> = body.args().into_iter().take_while(|a| a.ty().is_memref()).collect();
     let mut out = vec![Parts::new(); buffers.len()];
-    // From the last on, so that positions of those before stay.
+    // In reverse, which keeps earlier positions valid.
     for (at, buffer) in buffers.into_iter().enumerate().rev() {
         let Some(parts) = plan(buffer.ty(), device.limits.max_binding_bytes) else { continue };
         let types: Vec<Type> = parts.iter().map(|part| window_type(buffer.ty(), part)).collect();
@@ -64,14 +64,14 @@ pub(super) fn split<'c>(
     Ok(out)
 }
 
-/// The type of a part: where it lies in the buffer is its offset.
+/// The type of a part, with its place in the buffer as offset.
 fn window_type<'c>(whole: Type<'c>, part: &Range<i64>) -> Type<'c> {
     let memref = whole.as_memref().expect("invariant: a buffer is a memref");
     let (extent, offset) = (part.end - part.start, memref.offset + part.start);
     Type::strided_memref(&[extent], memref.element, offset, &[1], memref.memory_space)
 }
 
-/// Replaces a load or store by one of the part that holds the element.
+/// Redirects a load or store to the part with the element.
 fn redirect<'c>(
     code: &mut Code<'c, '_>,
     op: Op<'c>,
@@ -99,7 +99,7 @@ struct Access<'c> {
 }
 
 impl<'c> Access<'c> {
-    /// The access in the first window if the index is less than where the second one begins, else in one of the others.
+    /// An access in the first window if the index is below the start of the second one, else in one of the others.
     fn write(&self, code: &mut Code<'c, '_>, windows: &[(Value<'c>, i64)]) -> Result<Vec<Value<'c>>, Diagnostics> {
         let ((window, start), rest) = windows.split_first().expect("invariant: a split buffer has parts");
         let Some((_, next)) = rest.first() else { return Ok(self.in_window(code, *window, *start)) };
@@ -140,7 +140,7 @@ fn branch<'c>(
     results.map(|_| region)
 }
 
-/// What the caller passes for a flat buffer with these parts.
+/// The caller's operands for a flat buffer with these parts.
 pub(super) fn windows<'c>(
     rw: &mut Rewriter<'c>,
     call: Op<'c>,

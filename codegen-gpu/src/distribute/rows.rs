@@ -10,8 +10,8 @@
 //! ```
 //! A reduction is a partial result per lane, then a butterfly over the lanes of a subgroup (`share = "subgroup"`), or a tree in
 //! workgroup memory. Its result is uniform in the team; `[R]` values live in registers and are stored by one lane.
-//! Ops are grouped in *sweeps* over the row: a sweep ends where an op needs the result of a reduction of the same sweep.
-//! Rows that do not fit in registers are read again by each sweep.
+//! Ops are grouped in *sweeps* over the row: a sweep ends where an op reads the result of a reduction of the same sweep.
+//! Rows that do not fit in registers are loaded again by each sweep.
 //!
 //! Requires: class `row`; operands whose index maps are linear; reductions whose body is `combine(accumulator, f(inputs))`.
 //! A buffer that is written is accessed through one slice only. Declines otherwise, with a reason.
@@ -37,21 +37,21 @@ use monopour_ir::ops;
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
 
-/// Registers of one lane that rows may take, in elements, and in vectors, each of which is code without a loop.
-/// Software adapters spill at the speed of their cache, but take milliseconds to compile an access.
+/// Register budget of one lane for rows, in elements and in vectors, whose code is unrolled. Software adapters spill to
+/// their cache, but take milliseconds to compile an access.
 const CPU_ADAPTER: (i64, i64) = (512, 32);
 const HARDWARE: (i64, i64) = (128, 64);
-/// Vectors of one sweep that needs nothing of an earlier one: beyond these it is a loop.
+/// Most unrolled vectors of a sweep that reads nothing of an earlier one; a longer one is a loop.
 const MAX_SINGLE_UNROLLED: i64 = 8;
-/// Vectors per pass of a loop: enough to hide latency.
+/// Vectors per pass of a loop, to hide latency.
 const LOOP_UNROLL: i64 = 4;
 const MAX_LOOP_UNROLL: i64 = 64;
-/// Vectors per pass where the number of passes is not known; each is guarded.
+/// Vectors per pass of dynamic trip count; each is guarded.
 const DYNAMIC_UNROLL: i64 = 8;
-/// Rows that one team works on at once.
+/// Most rows of a team per pass.
 const MAX_ROWS: i64 = 8;
 
-/// A row kernel with everything decided.
+/// A planned row kernel.
 struct Plan<'c, 'm> {
     steps: Vec<Step<'c, 'm>>,
     sweeps: Vec<Sweep>,
@@ -72,12 +72,12 @@ struct Plan<'c, 'm> {
     resident: bool,
     /// Vectors per pass of the loop over a row.
     unroll: i64,
-    /// Whether a team without a row does nothing, instead of working on the last one again. On hardware it has nothing better
-    /// to do, and shuffles then are in uniform control flow.
+    /// Whether a team without a row skips its turn, instead of computing the last row again. On hardware it computes, so
+    /// that shuffles are in uniform control flow.
     idle_teams_skip: bool,
 }
 
-/// Neighbouring column dimensions that every operand walks like one.
+/// Neighbouring column dimensions that collapse to one in every operand.
 #[derive(Clone, Copy, Debug)]
 struct Axis<'c> {
     /// Innermost dimension.
@@ -89,15 +89,15 @@ struct Axis<'c> {
 /// The invocations that share a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Team {
-    /// A power of two.
+    /// Invocations per row, a power of two.
     size: i64,
     /// Teams in the workgroup.
     count: i64,
-    /// Whether partial results go through workgroup memory instead of subgroup shuffles.
+    /// Whether partial results pass through workgroup memory instead of subgroup shuffles.
     workgroup_memory: bool,
 }
 
-/// Iteration space of an op in terms of rows.
+/// Iteration space of an op, by rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// Elementwise on `[R, N]`.
@@ -108,7 +108,7 @@ enum Kind {
     Reduce,
 }
 
-/// One op in its role.
+/// An op with its kind.
 struct Step<'c, 'm> {
     op: &'m TileOp<'c>,
     kind: Kind,
@@ -126,7 +126,7 @@ struct Step<'c, 'm> {
 /// Positions in [`Plan::steps`].
 #[derive(Clone, Default, Debug)]
 struct Sweep {
-    /// Narrow ops before the pass over the row.
+    /// Narrow ops before the loop over the row.
     before: Vec<usize>,
     body: Vec<usize>,
 }
@@ -148,7 +148,7 @@ impl Strategy for Rows {
     }
 }
 
-/// Decides, or says why another strategy must do it.
+/// Plans, or declines.
 fn plan<'c, 'm>(
     evaluator: &Evaluator<'c, 'm>,
     kernel: &FittedChoice,
@@ -248,7 +248,7 @@ impl<'c> Plan<'c, '_> {
         sweep.body.iter().flat_map(of).collect()
     }
 
-    /// Workgroup memory for partial results: what the sweep with the most of them needs, every value counted as four bytes at least.
+    /// Bytes of workgroup memory for partial results: the most of any sweep, at least four bytes per value.
     fn workgroup_bytes(&self, kernel: &FittedChoice) -> u64 {
         if !self.team.workgroup_memory || self.team.size == 1 {
             return 0;
@@ -281,7 +281,7 @@ fn space<'c>(model: &Model<'c>) -> Result<(Vec<Size<'c>>, Vec<Size<'c>>), Declin
     Ok((rows, columns))
 }
 
-/// The role of an op, or why it has none.
+/// The kind of an op, or a reason to decline.
 fn step<'c, 'm>(
     model: &Model<'c>,
     op: &'m TileOp<'c>,
@@ -333,7 +333,7 @@ fn step<'c, 'm>(
     Ok(Step { op, kind, row_loops, column_loops, reads, writes, combines })
 }
 
-/// Every buffer that is written is accessed through one form, and local ones are written before they are read.
+/// Checks that every written buffer is accessed through one form, and local ones are written before they are read.
 fn check_memory(steps: &[Step<'_, '_>], forms: &Forms) -> Result<(), Declined> {
     for written in steps.iter().flat_map(|s| &s.writes) {
         let base = forms.all[*written].base;
@@ -352,7 +352,7 @@ fn check_memory(steps: &[Step<'_, '_>], forms: &Forms) -> Result<(), Declined> {
     Ok(())
 }
 
-/// The widest vectors that all ops can work in, if an operand is aligned to them.
+/// The widest vectors for all ops, if an operand is aligned to them.
 fn choose_lanes(
     evaluator: &Evaluator<'_, '_>,
     steps: &[Step<'_, '_>],
@@ -370,7 +370,7 @@ fn choose_lanes(
     [8, 4, 2].into_iter().find(|l| *l <= kernel.vector_width && fits(*l)).unwrap_or(1)
 }
 
-/// As many invocations per row as have something to do.
+/// As many invocations per row as the columns occupy.
 fn team(kernel: &FittedChoice, columns: Option<i64>, lanes: u32, shuffles: bool) -> Result<Team, Declined> {
     let invocations = kernel.invocations();
     let subgroup = kernel.shared_lanes.filter(|_| shuffles).map(i64::from);
@@ -383,7 +383,7 @@ fn team(kernel: &FittedChoice, columns: Option<i64>, lanes: u32, shuffles: bool)
     Ok(Team { size, count: invocations / size, workgroup_memory: subgroup.is_none() && size > 1 })
 }
 
-/// Whether `rows` rows of so many vectors stay in the registers of a lane, each as often as values of it are live across sweeps.
+/// Whether `rows` rows of so many vectors fit in the registers of a lane, times the values that are live across sweeps.
 fn fits_registers(chunks: i64, live: i64, rows: i64, lanes: u32, device: &GpuDescription) -> bool {
     let (elements, unrolled) = if device.is_cpu_adapter() { CPU_ADAPTER } else { HARDWARE };
     match live {
@@ -406,13 +406,13 @@ fn unroll(passes: i64, sweeps: i64, chunks: Option<i64>, device: &GpuDescription
     Ok(unroll)
 }
 
-/// Groups ops in passes over the row.
+/// Groups ops into sweeps.
 fn sweeps(steps: &[Step<'_, '_>]) -> Vec<Sweep> {
     let mut out = vec![Sweep::default()];
     let (mut pending, mut touched): (Vec<usize>, Vec<usize>) = (vec![], vec![]);
     for (i, step) in steps.iter().enumerate() {
         let waits = step.reads.iter().flatten().chain(&step.writes).any(|f| pending.contains(f));
-        // A narrow op moves in front of the open sweep unless that changes what the sweep reads.
+        // A narrow op moves in front of the open sweep unless it writes what the sweep reads.
         let crosses = step.kind == Kind::Narrow && step.writes.iter().any(|f| touched.contains(f));
         if waits || crosses {
             out.push(Sweep::default());

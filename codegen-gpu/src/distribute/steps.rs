@@ -1,9 +1,9 @@
-//! Writes a body step by step: runs of tile ops, single accesses, and the loops and conditions around them.
+//! Emits a body step by step: runs of tile ops, single accesses, and the loops and conditions around them.
 //!
 //! Before: `scf.for %k { linalg.generic ..; %x = memref.load %t[] }` in a kernel, with slices of arguments and local buffers.
-//! After: the same loop, run by all invocations; each run of ops is spread over them in its place, single stores are made by
-//! one of them, and a barrier stands wherever one step needs what another one did.
-//! Requires: conditions and bounds that are equal for the whole workgroup, as everything is that does not come from a tile op.
+//! After: the same loop, run by all invocations; each run of ops is distributed in its place, single stores are by one
+//! invocation, and a barrier separates dependent steps.
+//! Requires: workgroup-uniform conditions and bounds, as all values but those of tile ops are.
 
 use super::code::Code;
 use super::evaluate::Evaluator;
@@ -18,7 +18,7 @@ use monopour_ir::ops;
 use monopour_ir::{Diagnostics, InsertionPoint, Op, Value};
 use monopour_program::GpuDescription;
 
-/// The strategy: takes bodies with control flow or single accesses.
+/// The strategy, which takes bodies with control flow or single accesses.
 pub(super) struct Stepwise;
 
 impl Strategy for Stepwise {
@@ -36,7 +36,7 @@ impl Strategy for Stepwise {
     }
 }
 
-/// A body whose steps are written one after the other.
+/// A body to emit step by step.
 struct Plan {
     /// Local buffers that need memory.
     in_memory: Vec<Base>,
@@ -74,7 +74,7 @@ fn groups<'c>(model: &Model<'c>) -> Vec<Group<'c>> {
     out
 }
 
-/// The buffers that single accesses name.
+/// The buffers of single accesses.
 fn accessed(model: &Model) -> Vec<Base> {
     let mut out = Vec::new();
     visit(&model.steps, &mut |step| {
@@ -94,7 +94,7 @@ fn visit<'c>(steps: &[Step<'c>], f: &mut impl FnMut(&Step<'c>)) {
     }
 }
 
-/// The memref of a load or store and whether it is stored to.
+/// The memref of a load or store and whether it is a store.
 fn access_of<'c>(op: Op<'c>) -> Option<(Value<'c>, bool)> {
     match op.name() {
         ops::memref::LOAD => Some((op.operand(0), false)),
@@ -103,13 +103,13 @@ fn access_of<'c>(op: Op<'c>) -> Option<(Value<'c>, bool)> {
     }
 }
 
-/// Writes the code of all steps.
+/// Emits the code of all steps.
 struct Writer<'c, 'a, 'm> {
     evaluator: &'a Evaluator<'c, 'm>,
     kernel: &'a FittedChoice,
-    /// The invocation's number in its workgroup.
+    /// The invocation's index in its workgroup.
     linear: Value<'c>,
-    /// Whether a barrier must stand between the steps so far and the next one.
+    /// Whether a barrier is needed before the next step.
     pending: bool,
 }
 
@@ -155,7 +155,7 @@ impl<'c> Writer<'c, '_, '_> {
         Ok(())
     }
 
-    /// The border of a block is a barrier if there is work on both of its sides.
+    /// The boundary of a block is a barrier if there is work on both of its sides.
     fn region(&mut self, code: &mut Code<'c, '_>, op: Op<'c>, blocks: &[Vec<Step<'c>>]) -> Result<(), Diagnostics> {
         let before = self.pending || !op.is(ops::scf::IF);
         for block in blocks {

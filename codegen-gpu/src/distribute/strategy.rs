@@ -1,6 +1,5 @@
-//! The strategies, in the order in which they are tried. Each plans from data and changes nothing; the first plan is written.
-//!
-//! A strategy that declines says why ([`Declined`]); the last two take every body between them.
+//! The strategies, in the order in which they are tried. Each plans from data and changes nothing; the first plan is
+//! written. One that declines gives a reason ([`Declined`]); the last two take every body between them.
 
 use super::code::Code;
 use super::evaluate::Evaluator;
@@ -11,9 +10,9 @@ use monopour_ir::{Diagnostics, Op};
 use monopour_program::GpuDescription;
 use std::fmt;
 
-/// A way to spread a body over the invocations of a workgroup.
+/// A way to distribute a body over the invocations of a workgroup.
 pub(super) trait Strategy: Sync {
-    /// Decides everything about the code of a body, or declines.
+    /// Plans the code of a body, or declines.
     fn plan<'c, 'm>(
         &self,
         body: &Evaluator<'c, 'm>,
@@ -22,17 +21,17 @@ pub(super) trait Strategy: Sync {
     ) -> Result<Box<dyn KernelPlan<'c, 'm> + 'm>, Declined>;
 }
 
-/// A body with everything decided.
+/// A planned body.
 pub(super) trait KernelPlan<'c, 'm> {
     /// The strategy, for the report.
     fn strategy(&self) -> &'static str;
     /// Elements per access of the results.
     fn lanes(&self) -> u32;
-    /// Writes the code at the insertion point; returns the scratch that the kernel takes.
+    /// Emits the code at the insertion point; returns the scratch that the kernel needs.
     fn write(&self, code: &mut Code<'c, '_>, site: &Site<'c, '_, 'm>) -> Result<Vec<Scratch>, Diagnostics>;
 }
 
-/// The kernel that a plan is written into.
+/// The kernel of a plan.
 pub(super) struct Site<'c, 'a, 'm> {
     pub(super) func: Op<'c>,
     pub(super) body: &'a Evaluator<'c, 'm>,
@@ -44,7 +43,7 @@ pub(super) struct Site<'c, 'a, 'm> {
 const STRATEGIES: [&dyn Strategy; 4] =
     [&contraction::Contraction, &rows::Rows, &steps::Stepwise, &elementwise::Elementwise];
 
-/// The plan of the first strategy that takes the body; and the reason of the one that the kernel's class asks for, if it declined.
+/// The plan of the first strategy that takes the body; and the reason of the one for the kernel's class, if it declined.
 pub(super) fn plan<'c, 'm>(
     body: &Evaluator<'c, 'm>,
     kernel: &FittedChoice,
@@ -61,10 +60,10 @@ pub(super) fn plan<'c, 'm>(
     unreachable!("invariant: of the last two strategies one takes straight bodies, and the other all others")
 }
 
-/// The reason why a strategy does not take a body.
+/// Why a strategy declines a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Declined {
-    /// The kernel's class, or the form of its body, asks for another strategy. Not reported.
+    /// The kernel's class, or the form of its body, is another strategy's. Not reported.
     NotAsked,
     /// Control flow, or loads and stores of single elements, around the tile ops.
     ControlFlow,

@@ -1,14 +1,14 @@
-//! Types that only some devices have.
+//! Checks types that only some devices have.
 
 use crate::emit::{is_double, works_on_bits};
 use crate::error;
 use monopour_ir::{Diagnostics, Op, Type, WalkOrder};
 use monopour_program::{GpuDescription, GpuFeature};
 
-/// Why a device that has f64 cannot do all with it.
+/// The reason for an op of f64 on a device without 64-bit integers.
 pub(super) const NO_BITS: &str = "this takes 64-bit integers, and the adapter has none";
 
-/// Every type of a distributed kernel exists on the device.
+/// Checks that every type of a distributed kernel exists on the device.
 pub(super) fn check(func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
     let of = |op: Op, ty: Type| match missing(ty.element(), device) {
         Some(why) => Err(error::unsupported_type(op, ty, why)),
@@ -16,7 +16,7 @@ pub(super) fn check(func: Op, device: &GpuDescription) -> Result<(), Diagnostics
     };
     for arg in func.body().map(|b| b.args()).unwrap_or_default() {
         of(func, arg.ty())?;
-        // A scalar comes as the words of its bits.
+        // A scalar is passed as the words of its bits.
         if is_double(arg.ty()) && !arg.ty().is_memref() && !device.has(GpuFeature::Int64) {
             return Err(error::unsupported_type(func, arg.ty(), NO_BITS));
         }

@@ -26,7 +26,7 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
     Ok(())
 }
 
-/// Brings a result of a narrow type back to a value of the type.
+/// Wraps a result of a narrow integer type into its range.
 fn wrap<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, value: Lowered, shape: Shape) -> Lowered {
     const STAY: [&str; 15] = [
         ops::arith::CONSTANT,
@@ -57,7 +57,7 @@ fn wrap<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, value: Lowered, shape: Shape) -
     }
 }
 
-/// An operand of an op that takes it for an unsigned number.
+/// An operand as an unsigned number.
 pub(super) fn unsigned_operand<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, index: usize, lanes: u32) -> Lowered {
     let value = kernel.operand(op, index);
     match narrow::bits(op.operand(index).ty()) {
@@ -198,7 +198,7 @@ fn binary<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, name: &str, shape: Shape) -> 
     }
 }
 
-/// Ops that are one operator on the device too.
+/// Ops that are a single operator in naga.
 fn direct(name: &str, bool_result: bool) -> Option<B> {
     Some(match name {
         ops::arith::ADDF => B::Add,
@@ -239,7 +239,7 @@ fn on_unsigned<'c>(k: &mut Kernel<'c>, a: Ex, b: Ex, f: impl FnOnce(&mut Kernel<
     k.bitcast(r, ScalarKind::Sint)
 }
 
-/// A constant amount, one for all lanes: naga does not convert 64-bit literals.
+/// A constant amount, uniform across lanes: naga does not convert 64-bit literals.
 fn shift_amount(op: Op) -> Option<u32> {
     let constant = op.operand(1).defining_op().filter(|d| d.is(ops::arith::CONSTANT))?.attr("value")?;
     u32::try_from(constant.splat_value().unwrap_or(constant).as_int()?).ok()
@@ -257,7 +257,7 @@ fn shift(k: &mut Kernel, op: B, (a, b): (Ex, Ex), constant: Option<u32>, shape: 
     k.binary(op, a, amount)
 }
 
-/// The quotient, and one more where something remains: no sum that could overflow.
+/// The quotient, plus one for a remainder: no sum that could overflow.
 fn unsigned_ceil_division(k: &mut Kernel, a: Ex, b: Ex, shape: Shape) -> Ex {
     let zero = if shape.scalar.width == 8 { k.literal(Literal::I64(0)) } else { k.i32(0) };
     let one = if shape.scalar.width == 8 { k.literal(Literal::I64(1)) } else { k.i32(1) };
@@ -289,7 +289,7 @@ fn maybe_nan(op: Op, index: usize) -> bool {
     number.is_none_or(f64::is_nan)
 }
 
-/// `max` and `min` of the shading languages may drop a NaN operand; these do not.
+/// `max` and `min` of the shading languages may drop a NaN operand; these propagate it.
 fn nan_propagating(k: &mut Kernel, fun: M, a: Ex, b: Ex, shape: Shape, test: [bool; 2]) -> Ex {
     let mut result = k.math(fun, &[a, b]);
     for (operand, test) in [(b, test[1]), (a, test[0])] {
@@ -301,7 +301,8 @@ fn nan_propagating(k: &mut Kernel, fun: M, a: Ex, b: Ex, shape: Shape, test: [bo
     result
 }
 
-/// NaN by its bits where f16 does not hide them, because naga writes `!=` as an ordered comparison and drivers may assume that NaN never occurs.
+/// A NaN test on the bits, except for f16: naga writes `!=` as an ordered comparison and drivers may assume that NaN never
+/// occurs.
 pub(super) fn is_nan(k: &mut Kernel, a: Ex, shape: Shape) -> Ex {
     if shape.scalar.width == 2 {
         let equal = k.binary(B::Equal, a, a);

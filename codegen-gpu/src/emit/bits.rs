@@ -1,7 +1,7 @@
 //! Counts of bits, and magnitudes, of integers of any width.
 //!
-//! The shading languages count in words of 32 bits: what is narrower is counted without the bits above it, what is wider in its
-//! two halves.
+//! The shading languages count in 32-bit words: a narrower integer is counted without the bits above it, a wider one by
+//! halves.
 
 use super::module::{Ex, Kernel, Lowered, Shape};
 use super::{convert, narrow, types};
@@ -37,7 +37,7 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
     Ok(())
 }
 
-/// Of one bit: no zero stands before or behind one that is set.
+/// Of one bit: a set bit has no zeros before or behind it.
 fn of_bits(kernel: &mut Kernel, fun: M, a: Lowered) -> Lowered {
     match fun {
         M::CountLeadingZeros | M::CountTrailingZeros => kernel.map(a, |k, a| k.unary(U::LogicalNot, a)),
@@ -59,7 +59,7 @@ fn of_narrow(k: &mut Kernel, fun: M, a: Ex, bits: u32, lanes: u32) -> Ex {
             k.binary(B::Subtract, count, above)
         }
         M::CountTrailingZeros => {
-            // The first bit above ends the zeros of a number that has no other.
+            // The first bit above the type ends the zeros of 0.
             let end = all(k, 1i32 << bits, lanes);
             let number = k.binary(B::InclusiveOr, a, end);
             k.math(fun, &[number])
@@ -84,7 +84,7 @@ fn of_wide(k: &mut Kernel, fun: M, a: Ex, shape: Shape) -> Ex {
     convert::widen_signed(k, count, lanes)
 }
 
-/// The count of the first half, or 32 and that of the next half where the first has no bit set.
+/// The count of the first half, or 32 plus that of the next half if no bit of the first is set.
 fn behind(k: &mut Kernel, (first, in_first): (Ex, Ex), in_next: Ex, lanes: u32) -> Ex {
     let (zero, word) = (all(k, 0, lanes), all(k, 32, lanes));
     let is_empty = k.binary(B::Equal, first, zero);

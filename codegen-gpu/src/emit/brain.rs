@@ -4,13 +4,13 @@ use super::module::{Ex, Kernel};
 use monopour_ir::Type;
 use naga::{BinaryOperator as B, ScalarKind};
 
-/// Whether this, or its element, is `bf16`: the one float type of 16 bits beside f16.
+/// Whether a type, or its element type, is `bf16`: the one float type of 16 bits beside f16.
 pub(super) fn is(ty: Type) -> bool {
     let element = ty.element();
     element.float_width() == Some(16) && element != Type::f16(ty.context())
 }
 
-/// The f32 rounded to bf16, to nearest even; a NaN stays one.
+/// Rounds an f32 to bf16, to nearest even; a NaN stays one.
 pub(super) fn round(k: &mut Kernel, x: Ex, lanes: u32) -> Ex {
     let bits = k.bitcast(x, ScalarKind::Uint);
     let last = shifted_right(k, bits, lanes);

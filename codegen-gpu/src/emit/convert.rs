@@ -8,7 +8,7 @@ use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op};
 use naga::{BinaryOperator as B, Literal, ScalarKind, UnaryOperator as U};
 
-/// The ops of `arith` that make a number of one type out of one of another.
+/// Conversions of `arith` between number types.
 pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, to: Shape) -> Result<Lowered, Diagnostics> {
     let from = types::shape(kernel, op, op.operand(0).ty())?;
     let unsigned = matches!(op.name(), ops::arith::EXTUI | ops::arith::UITOFP | ops::arith::INDEX_CASTUI);
@@ -100,8 +100,8 @@ fn widen_unsigned(k: &mut Kernel, a: Ex, width: u8) -> Ex {
     k.bitcast(wide, ScalarKind::Sint)
 }
 
-/// A number of 32 bits in 64, put together from its word and its sign: Mesa 22.3 takes every comparison of a converted one with
-/// a constant for decided.
+/// Sign-extends 32 bits to 64, from its word and its sign: Mesa 22.3 folds every comparison of a converted number with a
+/// constant.
 pub(super) fn widen_signed(k: &mut Kernel, a: Ex, lanes: u32) -> Ex {
     let [last, word] = [31, 32].map(|amount| {
         let amount = k.u32(amount);

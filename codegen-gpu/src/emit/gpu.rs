@@ -73,7 +73,7 @@ fn shuffle<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         GatherMode::Shuffle(lane)
     };
     if !op.result(1).is_unused() {
-        // The second result says whether the lane exists; kernels here always ask for one that does.
+        // The second result is whether the lane exists; kernels here only shuffle from lanes that do.
         let valid = kernel.literal(Literal::Bool(true));
         kernel.set(op.result(1), Lowered::One(valid));
     }

@@ -1,4 +1,4 @@
-//! `math`: functions that the shading languages have, and a few written out where they have none.
+//! `math`: functions of the shading languages, and expansions of others.
 
 use super::arith::{float32, is_nan};
 use super::module::{Ex, Kernel, Lowered, Shape};
@@ -12,7 +12,7 @@ use naga::{BinaryOperator as B, Literal, MathFunction as M, UnaryOperator as U};
 pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let result = types::shape(kernel, op, op.result(0).ty())?;
     let mut operands: Vec<Lowered> = (0..op.num_operands()).map(|i| kernel.operand(op, i)).collect();
-    // Predicates have bool results; what they look at is the operand.
+    // Predicates have bool results; their shape is that of the operand.
     let mut shape = types::shape(kernel, op, op.operand(0).ty()).unwrap_or(result);
     let is_half = shape.scalar == naga::Scalar::F16 && !is_exact(op.name());
     if is_half {
@@ -27,7 +27,7 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
     let lowered = if let Some(f) = written_out(op.name(), shape) {
         kernel.map(operands[0], |k, a| f(k, a, shape))
     } else if let Some(fun) = builtin(op.name()) {
-        // naga lets these pass, but SPIR-V's functions end at 32 bits.
+        // naga accepts these in f64, but SPIR-V's functions end at 32 bits.
         if shape.scalar == naga::Scalar::F64 && !has_64_bits(fun) {
             return Err(error::unsupported_type(
                 op,
@@ -49,7 +49,7 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
     Ok(())
 }
 
-/// Functions without an error of their own.
+/// Functions without rounding error.
 fn is_exact(name: &str) -> bool {
     matches!(name, ops::math::ABSF | ops::math::CEIL | ops::math::FLOOR | ops::math::TRUNC | ops::math::ROUNDEVEN)
 }
@@ -109,7 +109,7 @@ fn has_64_bits(fun: M) -> bool {
     matches!(fun, M::Abs | M::Ceil | M::Floor | M::Fma | M::InverseSqrt | M::Round | M::Sqrt | M::Trunc)
 }
 
-/// Functions of one f32 or f64 that no shading language has, or that drivers compute badly.
+/// Functions of one f32 or f64 that no shading language has, or that drivers compute inaccurately.
 fn written_out(name: &str, shape: Shape) -> Option<fn(&mut Kernel, Ex, Shape) -> Ex> {
     Some(match name {
         ops::math::ROUND if shape.scalar.width > 2 => round_half_away,
@@ -129,7 +129,7 @@ fn written_out(name: &str, shape: Shape) -> Option<fn(&mut Kernel, Ex, Shape) ->
     })
 }
 
-/// Functions of several floats: all of f32, and those of f64 that are not computed.
+/// Functions of several floats: all of f32, and those of f64 without rounding error.
 fn several_operands<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, operands: &[Lowered], shape: Shape) -> Option<Lowered> {
     if shape.scalar.kind != naga::ScalarKind::Float || shape.scalar.width < 4 {
         return None;
@@ -159,7 +159,7 @@ fn repeated_product(k: &mut Kernel, x: Ex, exponent: u32) -> Ex {
     (1..exponent).fold(x, |product, _| k.binary(B::Multiply, product, x))
 }
 
-/// The languages' `pow` is undefined for negative bases; this one follows C, infinite arguments aside.
+/// The languages' `pow` is undefined for negative bases; this one follows C, except for infinite arguments.
 fn powf(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
     let (zero, one, half) = (number(k, 0.0, shape), number(k, 1.0, shape), number(k, 0.5, shape));
     let magnitude = k.math(M::Abs, &[x]);
@@ -261,7 +261,8 @@ fn number(k: &mut Kernel, value: f32, shape: Shape) -> Ex {
     k.splat(e, shape.lanes)
 }
 
-/// Abramowitz and Stegun 7.1.26: absolute error at most 1.5e-7; near 0 the first terms of the series, for the relative error.
+/// Abramowitz and Stegun 7.1.26: absolute error at most 1.5e-7; near 0 the first terms of the series, for the relative
+/// error.
 fn erf(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
     let one = number(k, 1.0, shape);
     let magnitude = k.math(M::Abs, &[x]);

@@ -8,7 +8,7 @@ use monopour_ir::{Block, Diagnostics, Op, Type, Value, WalkOrder};
 use monopour_program::{Access, GpuFeature};
 use naga::{AddressSpace, BinaryOperator as B, Expression, Scalar, ScalarKind, StorageAccess, TypeInner};
 
-/// The access that an op makes: buffer operand, its position, lanes.
+/// The access of an op: buffer operand, its position, lanes.
 fn accessed<'c>(op: Op<'c>) -> Option<(Value<'c>, u32)> {
     match op.name() {
         ops::memref::LOAD => Some((op.operand(0), 1)),
@@ -23,8 +23,8 @@ fn lanes_of(value: Value) -> u32 {
     value.ty().shape().map_or(1, |s| s.iter().product::<i64>().clamp(1, 1 << 16) as u32)
 }
 
-/// The lane count of each argument: that of its accesses, 1 for an argument that is not accessed. Arguments of types narrower
-/// than a word are arrays of words whatever the accesses; an argument of these is atomic where single elements are stored.
+/// The layout of each argument: lanes are those of its accesses, 0 for an unused one. Types narrower than a word lie in
+/// arrays of words, which are atomic where single elements are stored.
 pub(super) fn argument_forms(body: Block) -> Result<Vec<Form>, Diagnostics> {
     let mut forms: Vec<Form> = body.args().into_iter().map(|a| Form::new(a.ty())).collect();
     let Some(func) = body.parent_op() else { return Ok(forms) };
@@ -46,14 +46,14 @@ pub(super) fn argument_forms(body: Block) -> Result<Vec<Form>, Diagnostics> {
     Ok(forms)
 }
 
-/// How an argument lies in its binding.
+/// The layout of an argument in its binding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     /// Elements of one array entry; 0 if nothing accesses the argument.
     lanes: u32,
     /// Bits of an element that shares a word with others.
     packed_bits: Option<u32>,
-    /// Words are changed element by element.
+    /// Whether single elements are stored, by atomics.
     atomic: bool,
 }
 
@@ -171,7 +171,7 @@ pub(super) fn store<'c>(
     Ok(())
 }
 
-/// An index as it lies in memory: 64 bits.
+/// An index in memory: 64 bits.
 fn index_words(kernel: &mut Kernel, low: Ex) -> Ex {
     let shift = kernel.u32(31);
     let high = kernel.binary(B::ShiftRight, low, shift);

@@ -1,10 +1,10 @@
 //! Translates a distributed kernel to a naga module, and writes it as WGSL and SPIR-V.
 //!
 //! Before: `func.func @k(%x: memref<64xf32, #gpu.address_space<global>> {monopour.access = "read"}, ..) attributes {monopour.workgroup_size = array<i32: 8, 1, 1>}`
-//! After: `@compute @workgroup_size(8, 1, 1) fn k(..)` with buffer i at `@group(0) @binding(i)`, and the scalars that follow the
-//! buffers as words of one `var<immediate>`, or of one `var<uniform>` at the binding behind the buffers
-//! ([`GpuKernel::numbers`] says how they lie).
-//! Requires: the op set below; a buffer is accessed with one lane count throughout.
+//! After: `@compute @workgroup_size(8, 1, 1) fn k(..)` with buffer i at `@group(0) @binding(i)`, and the scalars that follow
+//! the buffers as words of one `var<immediate>`, or of one `var<uniform>` at the binding behind the buffers (layout:
+//! [`GpuKernel::numbers`]).
+//! Requires: the op set below; one lane count per buffer.
 //! Ensures: the module passed naga's validator; the same input gives the same text and words.
 //! Limits: ops outside the set (G0001), types without a counterpart (G0002), mixed lane counts (G0007).
 //!
@@ -13,10 +13,15 @@
 //! `vector.{broadcast,splat,extract,insert,from_elements,shuffle,bitcast,fma}`;
 //! `gpu.{block_id,thread_id,grid_dim,lane_id,subgroup_id,subgroup_size,shuffle,subgroup_reduce,subgroup_broadcast,barrier}`.
 //!
-//! Representation: `index` is i32 (no buffer has 2^31 elements: bindings end at 2 GiB) and takes eight bytes in a buffer, signless
-//! integers are signed, integers of 2 to 31 bits are sign-extended i32. i1 is bool; in a buffer it is a byte, 0 or 1. bf16
-//! is f32. Bytes and halves of a buffer lie in words; a single one is stored by two atomics, so that its neighbours are not lost. `vector<8xT>` of 32-bit elements is two `vec4<T>`, the elements of even and of odd position, and lies in
-//! memory as one `vec4<u64>`: on adapters with 64-bit integers one wide access costs what a narrow one does.
+//! Representation: `index` is i32 (no buffer has 2^31 elements: bindings end at 2 GiB) and takes eight bytes in a buffer,
+//! signless integers are signed, integers of 2 to 31 bits are sign-extended i32. i1 is bool; in a buffer it is a byte of
+//! value 0 or 1. bf16 is f32. Bytes and halves of a buffer lie in words; a store of a single one is two atomics, which keeps its
+//! neighbours. `vector<8xT>` of 32-bit elements is two `vec4<T>`, the elements of even and of odd position, and one
+//! `vec4<u64>` in memory: on adapters with 64-bit integers one wide access costs as much as a narrow one.
+//!
+//! The files: one per dialect (`arith`, `math`, `memref`, `vector`, `scf`, `gpu`), `module` (the builder), `types`,
+//! `scalars` (scalar arguments), `convert`, `bits`, and the representations `narrow`, `packed`, `brain` (bf16) and `wide`
+//! (f64).
 
 mod arith;
 mod bits;
@@ -51,8 +56,8 @@ pub fn run(module: &Module, kernel_func: Op) -> Result<GpuKernel, Diagnostics> {
     run_all(module, &[kernel_func]).map(|mut kernels| kernels.remove(0))
 }
 
-/// Translates distributed kernel functions of `module`, in their order. The IR is read by one thread; naga validates and writes
-/// on the other cores meanwhile.
+/// Translates distributed kernel functions of `module`, in order. One thread reads the IR; naga validates and writes on the
+/// other cores meanwhile.
 ///
 /// # Errors
 /// Those of [`run`].
@@ -71,7 +76,7 @@ pub fn run_all(module: &Module, kernels: &[Op]) -> Result<Vec<GpuKernel>, Diagno
     kernels.iter().zip(written).map(failed).collect()
 }
 
-/// A kernel as data, but for its texts.
+/// A kernel without its texts, and the naga module.
 fn translate(module: &Module, kernel_func: Op) -> Result<(GpuKernel, naga::Module), Diagnostics> {
     debug_assert!(kernel_func.is_inside(module.op()), "the kernel belongs to the module");
     let name =
@@ -121,7 +126,7 @@ fn access_of(func: Op, index: usize) -> Access {
     }
 }
 
-/// Whether an argument is used by anything but loads, whatever it is bound as.
+/// Whether an argument is used by other ops than loads, whatever its binding.
 fn is_written(arg: Value) -> bool {
     arg.uses().iter().any(|u| !u.op.name().ends_with(".load"))
 }
@@ -137,7 +142,7 @@ fn bind_arguments<'c>(kernel: &mut Kernel<'c>, func: Op<'c>, body: Block<'c>) ->
     Ok(bindings)
 }
 
-/// Emits all ops of a block, its terminator excluded (the owner of the region gives that a meaning).
+/// Emits all ops of a block but its terminator, which the op of the region handles.
 fn emit_block<'c>(kernel: &mut Kernel<'c>, block: Block<'c>) -> Result<(), Diagnostics> {
     let terminator = block.terminator();
     for op in block.ops() {
@@ -161,7 +166,7 @@ fn emit_op<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     }
 }
 
-/// Validates and writes both languages; the name of the entry point is the same in both.
+/// Validates and writes both languages, with one name of the entry point.
 fn write((kernel, mut module): (GpuKernel, naga::Module)) -> Result<GpuKernel, String> {
     let info = validate(&module)?;
     let text = wgsl::write_string(&module, &info, wgsl::WriterFlags::empty()).map_err(|e| e.to_string())?;
@@ -172,8 +177,8 @@ fn write((kernel, mut module): (GpuKernel, naga::Module)) -> Result<GpuKernel, S
     Ok(GpuKernel { name, wgsl, spirv, ..kernel })
 }
 
-/// The writer renames what is not an identifier, and appends `_` to names that end in a digit, although these are identifiers:
-/// a symbol that is one keeps its name.
+/// The writer renames symbols that are not identifiers, and appends `_` to those that end in a digit, although they are
+/// identifiers: those keep their name.
 fn entry_name(symbol: &str, text: String) -> Option<(String, String)> {
     let after = text.split("@compute").nth(1)?.split_once("fn ")?.1;
     let written = after.split('(').next()?.to_owned();

@@ -1,4 +1,4 @@
-//! A builder of one kernel: hides naga's emit ranges, and keeps what each MLIR value became.
+//! Builder of one kernel: handles naga's emit ranges, and maps MLIR values to expressions.
 
 use monopour_ir::{Op, Value};
 use monopour_program::GpuFeature;
@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 /// An expression of the kernel function.
 pub(super) type Ex = Handle<Expression>;
 
-/// What an MLIR value became.
+/// An MLIR value in naga.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lowered {
     /// A scalar, or a vector of 2 or 4 lanes.
@@ -38,14 +38,14 @@ pub(super) struct Buffer {
     pub(super) layout: Layout,
 }
 
-/// How the elements of a buffer lie in its array.
+/// Layout of a buffer's elements in its array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Layout {
     /// An entry is an element or a vector of them.
     Plain,
     /// Words hold several elements of 8 or 16 bits each.
     Packed { bits: u32, atomic: bool },
-    /// An entry is a 64-bit number as two words, of which the low one counts.
+    /// An entry is a 64-bit number as two words; only the low one is used.
     Index,
 }
 
@@ -124,14 +124,14 @@ impl<'c> Kernel<'c> {
 
     // Expressions and statements.
 
-    /// Adds an expression and sees to it that it is evaluated here.
+    /// Adds an expression to the current emit range.
     pub(super) fn add(&mut self, expression: Expression) -> Ex {
         if expression.needs_pre_emit() || matches!(expression, Expression::SubgroupOperationResult { .. }) {
             return self.add_outside(expression);
         }
         self.function.expressions.append(expression, Span::UNDEFINED)
     }
-    /// Literals, variables and results of statements must lie outside emit ranges.
+    /// Adds an expression outside of emit ranges, as literals, variables and results of statements must be.
     fn add_outside(&mut self, expression: Expression) -> Ex {
         self.flush();
         let e = self.function.expressions.append(expression, Span::UNDEFINED);
@@ -186,7 +186,7 @@ impl<'c> Kernel<'c> {
     pub(super) fn select(&mut self, condition: Ex, accept: Ex, reject: Ex) -> Ex {
         self.add(Expression::Select { condition, accept, reject })
     }
-    /// Converts the number.
+    /// Converts a number.
     pub(super) fn convert(&mut self, expr: Ex, kind: ScalarKind, width: u8) -> Ex {
         self.add(Expression::As { expr, kind, convert: Some(width) })
     }

@@ -1,4 +1,4 @@
-//! Integers of 2 to 31 bits: sign-extended i32 in registers. What can leave their range is wrapped again.
+//! Integers of 2 to 31 bits: sign-extended i32 in registers, wrapped after ops that may leave their range.
 
 use super::brain;
 use super::module::{Ex, Kernel, Shape};
@@ -33,7 +33,7 @@ pub(super) fn bit(k: &mut Kernel, a: Ex, lanes: u32) -> Ex {
     k.binary(B::NotEqual, bit, zero)
 }
 
-/// A scalar of at most 32 bits from the word that holds its bits.
+/// A scalar of at most 32 bits from the low bits of a word.
 pub(super) fn from_word<'c>(k: &mut Kernel<'c>, ty: Type<'c>, scalar: Scalar, word: Ex) -> Ex {
     match (scalar.kind, scalar.width) {
         (ScalarKind::Bool, _) => bit(k, word, 1),
@@ -46,14 +46,14 @@ pub(super) fn from_word<'c>(k: &mut Kernel<'c>, ty: Type<'c>, scalar: Scalar, wo
     }
 }
 
-/// The f16 whose bits are the lowest of a word; NaNs stay NaNs.
+/// The f16 in the low bits of a word; NaNs stay NaNs.
 pub(super) fn half_from_word(k: &mut Kernel, word: Ex) -> Ex {
     let pair = k.math(M::Unpack2x16float, &[word]);
     let wide = k.add(Expression::AccessIndex { base: pair, index: 0 });
     k.convert(wide, ScalarKind::Float, 2)
 }
 
-/// The bits of an f16 as the lowest of a word.
+/// The bits of an f16 in the low bits of a word.
 pub(super) fn half_to_word(k: &mut Kernel, half: Ex) -> Ex {
     let wide = k.convert(half, ScalarKind::Float, 4);
     let zero = k.f32(0.0);

@@ -1,4 +1,4 @@
-//! Elements of 8 or 16 bits in buffers: several lie in one word.
+//! Packed buffers: elements of 8 or 16 bits, several to a word.
 //!
 //! A store of whole words writes them; a store of one element clears its bits and sets them by atomics.
 
@@ -90,7 +90,7 @@ pub(super) fn store<'c>(
     Ok(())
 }
 
-/// Words that an access of several lanes covers; it starts at a word.
+/// Words of an access of several lanes, which starts at a word.
 fn word_count(op: Op, bits: u32, shape: Shape) -> Result<u32, Diagnostics> {
     let covered = bits * shape.lanes;
     if !covered.is_multiple_of(32) {
@@ -110,7 +110,7 @@ fn word_pointer(kernel: &mut Kernel, array: Ex, index: Ex, bits: u32, further: u
     kernel.add(Expression::Access { base: array, index })
 }
 
-/// Where in its word the element at `index` begins.
+/// Bit offset in its word of the element at `index`.
 fn bit_position(kernel: &mut Kernel, index: Ex, bits: u32) -> Ex {
     let index = kernel.bitcast(index, ScalarKind::Uint);
     let last = kernel.u32(32 / bits - 1);
@@ -119,7 +119,7 @@ fn bit_position(kernel: &mut Kernel, index: Ex, bits: u32) -> Ex {
     kernel.binary(B::Multiply, within, width)
 }
 
-/// The value whose bits are the lowest ones of a word.
+/// The value in the low bits of a word.
 fn element_of(kernel: &mut Kernel, word: Ex, bits: u32, shape: Shape, lanes: u32) -> Ex {
     if shape.scalar.kind == ScalarKind::Bool {
         return narrow::bit(kernel, word, lanes);
@@ -131,7 +131,7 @@ fn element_of(kernel: &mut Kernel, word: Ex, bits: u32, shape: Shape, lanes: u32
     narrow::sign_extend(kernel, signed, bits, lanes)
 }
 
-/// The bits of a value as the lowest ones of a word.
+/// The bits of a value in the low bits of a word.
 fn bits_of(kernel: &mut Kernel, value: Ex, mask: u32, shape: Shape) -> Ex {
     debug_assert!(plane_size(shape.lanes).is_none(), "lanes are packed one by one");
     if shape.scalar.kind == ScalarKind::Bool {

@@ -14,8 +14,7 @@ pub(crate) fn size_bytes(ty: Type) -> u8 {
     if bits > 32 { 8 } else { 4 }
 }
 
-/// Declares the numbers, and defines every scalar argument as what it reads from them; returns the sizes.
-/// `binding` is the first one that no buffer has.
+/// Declares the scalar arguments and defines each by a load; returns their sizes. `binding` is the first free one.
 pub(super) fn bind<'c>(
     kernel: &mut Kernel<'c>,
     func: Op<'c>,

@@ -1,4 +1,4 @@
-//! Structured control flow. Values that cross a region's border live in local variables.
+//! Structured control flow. Values that cross a region's boundary are in local variables.
 
 use super::module::{Ex, Kernel, Lowered};
 use super::{emit_block, types};
@@ -79,7 +79,7 @@ fn emit_for<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> 
     write(kernel, &counter, &op.operands()[..1]);
     write(kernel, &carried, &op.operands()[3..]);
 
-    // Copies of the body that one iteration takes.
+    // Copies of the body per iteration.
     let copies = op.attr(attributes::UNROLL).and_then(|a| a.as_int()).unwrap_or(1).clamp(1, 64);
     kernel.open_block();
     for copy in 1..=copies {
@@ -104,7 +104,7 @@ fn emit_for<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> 
     Ok(())
 }
 
-/// The next value of a loop's counter.
+/// Advances a loop's counter.
 fn advance<'c>(kernel: &mut Kernel<'c>, counter: &Slot<'c>, step: Ex) {
     let current = kernel.load(counter.planes[0]);
     let next = kernel.binary(B::Add, current, step);

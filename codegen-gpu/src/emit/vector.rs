@@ -1,4 +1,4 @@
-//! `vector`: building vectors and picking them apart. Element i of eight lies in plane i % 2 at position i / 2.
+//! `vector`: building and extracting. Element i of eight is in plane i % 2 at position i / 2.
 
 use super::module::{Ex, Kernel, Lowered, Shape};
 use super::{brain, memref, types};
@@ -102,7 +102,7 @@ fn shuffle<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, shape: Shape) -> Result<Lowe
     let mask = op.attr("mask").and_then(|a| a.as_ints()).ok_or_else(|| error::unsupported_op(op))?;
     let mut all = lanes(kernel, op, op.operand(0))?;
     all.extend(lanes(kernel, op, op.operand(1))?);
-    // A mask of -1 asks for nothing in particular.
+    // A mask of -1 allows any lane.
     let picked: Vec<Ex> = mask.iter().map(|m| all[(*m).max(0) as usize]).collect();
     Ok(compose(kernel, shape, &picked))
 }

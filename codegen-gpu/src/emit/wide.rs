@@ -1,4 +1,4 @@
-//! Which ops of f64 are done on the bits of the number, and so take integers of 64 bits.
+//! Ops of f64 that work on its bits, and so need 64-bit integers.
 
 use monopour_ir::ops;
 use monopour_ir::{Op, Type};

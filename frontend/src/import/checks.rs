@@ -1,5 +1,4 @@
-//! What host code must check while it runs, because data decides it: slices within their tensors, sizes that fit together,
-//! divisors that divide.
+//! Run-time checks in host code: slices within their tensors, matching sizes, divisors that are not zero.
 //!
 //! Before / after:
 //!
@@ -11,11 +10,11 @@
 //!                                                 %r = arith.divsi %a, %d; ..
 //! ```
 //!
-//! Reads and writes of elements are checked again where they happen (`split`): what is made here names the user's op.
+//! Loads and stores of elements are checked again in `split`; the checks made here name the user's op.
 //!
-//! Requires: what `lower` leaves; nothing composed is taken apart yet, so that each check names the user's op.
-//! Ensures: a run that goes on has every slice, window and size in range. What types, or the size rules of the inputs, say is
-//! not asked again.
+//! Requires: what `lower` leaves; composed ops are still whole, so that each check names the user's op.
+//! Ensures: after its checks, every slice, window and size of a run is in range. Checks that types or the size rules of the
+//! inputs imply are left out.
 
 use super::guards::{self, Guard};
 use super::ranges;
@@ -47,7 +46,7 @@ pub(super) fn run(module: &Module, rules: &SizeRules) -> Result<(), Diagnostics>
         let what = checks.op(op)?;
         checks.assert(op, what)?;
         if is_division(op) {
-            // After a failed check host code goes on, without effects: it must not trap.
+            // Host code goes on after a failed check, without effects: it must not trap.
             checks.guard.division(op)?;
         }
     }
@@ -70,20 +69,20 @@ fn is_division(op: Op) -> bool {
     guards::is_division(op.name()) && !op.result(0).ty().is_tensor()
 }
 
-/// Where the check of an op can stand.
+/// The op before which the check of `op` stands.
 fn place<'c>(op: Op<'c>) -> Op<'c> {
     op.parent().filter(|p| p.is(ops::scf::FORALL_IN_PARALLEL)).unwrap_or(op)
 }
 
 struct Checks<'c, 'a> {
     guard: Guard<'c>,
-    /// What is checked before a run.
+    /// Equalities of sizes that are checked before a run.
     rules: &'a SizeRules,
-    /// What must hold for the next op.
+    /// The conditions of the op at hand.
     conditions: Vec<Value<'c>>,
 }
 
-/// A number that is known or computed.
+/// A size, static or computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Size<'c> {
     Known(i64),
@@ -91,7 +90,7 @@ enum Size<'c> {
 }
 
 impl<'c> Checks<'c, '_> {
-    /// The conditions of an op, and what is wrong where they do not hold.
+    /// Collects the conditions of an op; returns the message for when they do not hold.
     fn op(&mut self, op: Op<'c>) -> Result<&'static str, Diagnostics> {
         let loc = op.location();
         match op.name() {
@@ -212,7 +211,7 @@ impl<'c> Checks<'c, '_> {
         self.guard.op(name, loc, &[left, right], left.ty()).map(Size::Value)
     }
 
-    /// The mixed list of numbers of an op, whose values begin at operand `next`.
+    /// The mixed static and dynamic sizes of attribute `name`, whose values begin at operand `next`.
     fn mixed(op: Op<'c>, name: &str, next: &mut usize) -> Vec<Size<'c>> {
         let known = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
         let each = known.into_iter().map(|size| {
@@ -251,7 +250,7 @@ impl<'c> Checks<'c, '_> {
         Ok(())
     }
 
-    /// What is inserted has the sizes of the slice; of lower rank, those that are not one.
+    /// The inserted tensor has the sizes of the slice; one of lower rank has those that are not one.
     fn inserted(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         let (loc, part) = (op.location(), op.operand(0));
         let shape = part.ty().shape().unwrap_or_default();
@@ -281,13 +280,13 @@ impl<'c> Checks<'c, '_> {
         if [extent, offset, size, stride].into_iter().all(known) {
             return Ok(());
         }
-        // As numbers without a sign, so that negative ones are too large.
+        // Compared as unsigned, so that negative ones are too large.
         self.within(loc, offset, extent)?;
         let rest = self.arith(loc, ops::arith::SUBI, extent, offset)?;
         if stride == Size::Known(1) {
             return self.within(loc, size, rest);
         }
-        // With gaps: (size - 1) * stride < rest, or no element at all.
+        // With stride: (size - 1) * stride < rest, or no element at all.
         if !known(stride) {
             self.require(loc, AT_LEAST, stride, Size::Known(1))?;
         }
@@ -332,14 +331,14 @@ impl<'c> Checks<'c, '_> {
             if let Size::Value(value) = size {
                 self.is_size(loc, *value)?;
             }
-            // Not beyond whole / product: then the next product is at most whole.
+            // Bounded by whole / product, so that the next product is at most whole.
             let (size, so_far) = (self.value(loc, *size)?, self.value(loc, product)?);
             let one = self.value(loc, Size::Known(1))?;
             let so_far_positive = self.guard.op(ops::arith::MAXUI, loc, &[so_far, one], index)?;
             let whole = self.value(loc, whole)?;
             let most = self.guard.op(ops::arith::DIVUI, loc, &[whole, so_far_positive], index)?;
             let least = self.guard.op(ops::arith::MINUI, loc, &[size, most], index)?;
-            // Without elements a size may be anything: it meets a zero.
+            // Without elements any size is allowed: the product is zero.
             let zero = self.value(loc, Size::Known(0))?;
             let empty = self.guard.compare(loc, guards::EQUAL, whole, zero)?;
             let fits = self.guard.compare(loc, guards::EQUAL, size, least)?;
@@ -365,7 +364,7 @@ impl<'c> Checks<'c, '_> {
         Ok(())
     }
 
-    /// A loop whose step is zero never ends.
+    /// The step of a loop is not zero.
     fn step(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         let (loc, step) = (op.location(), op.operand(2));
         if step.constant_int().is_some_and(|step| step > 0) {
@@ -393,7 +392,7 @@ impl<'c> Checks<'c, '_> {
         Ok(())
     }
 
-    /// Not the smallest number by -1: the smallest is the one but zero that is its own negative.
+    /// Not the smallest number by -1: the smallest is the only one but zero that is its own negative.
     fn no_overflow(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         let (loc, dividend, divisor) = (op.location(), op.operand(0), op.operand(1));
         let (ty, bool_ty) = (divisor.ty(), Type::integer(op.context(), 1));
@@ -408,7 +407,7 @@ impl<'c> Checks<'c, '_> {
         Ok(())
     }
 
-    /// Every loop has one number of iterations, and no map leaves its operand.
+    /// The extents of each loop are equal, and no map leaves its operand.
     fn structured(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         let loc = op.location();
         let maps = indexing_maps(op).unwrap_or_default();
@@ -442,7 +441,8 @@ impl<'c> Checks<'c, '_> {
             || known(extent.size).is_some_and(|size| self.rules.fixed.contains(&(other, size)))
     }
 
-    /// Iterations of the loops: what some type says, else what the first operand has. `None` where a loop has no operand.
+    /// Iterations of the loops: a static one if some type has it, else that of the first operand. `None` where a loop has no
+    /// operand.
     fn extents(&mut self, op: Op<'c>, maps: &[AffineMap<'c>]) -> Result<Option<Vec<Extent<'c>>>, Diagnostics> {
         let loc = op.location();
         let loops = maps.first().map_or(0, |map| map.num_dims());
@@ -462,7 +462,7 @@ impl<'c> Checks<'c, '_> {
         Ok(Some(extents))
     }
 
-    /// The largest and the smallest value of an expression over loops name an element, where the loops have iterations.
+    /// Checks that an expression over loops stays within the dimension that it indexes.
     fn window(
         &mut self,
         loc: Location<'c>,
@@ -492,7 +492,7 @@ impl<'c> Checks<'c, '_> {
         Ok(())
     }
 
-    /// Smallest and largest value of an expression; `None` for one that multiplies or divides by what is not known.
+    /// Smallest and largest value of an expression; `None` for one that multiplies or divides by an unknown.
     fn reach(
         &mut self,
         loc: Location<'c>,
@@ -528,7 +528,7 @@ impl<'c> Checks<'c, '_> {
     }
 }
 
-/// Iterations of a loop, and the dimension that they were read from.
+/// Trip count of a loop, and the dimension that it was read from.
 #[derive(Clone, Copy)]
 struct Extent<'c> {
     size: Size<'c>,
@@ -540,7 +540,7 @@ fn list_len(op: Op, name: &str) -> usize {
     op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default().into_iter().filter(|size| *size == DYNAMIC).count()
 }
 
-/// The size of an input that the size of a value is, followed through ops that keep it.
+/// The size of an input that the size of a value equals, followed through ops that keep it.
 fn origin(value: Value, dim: usize) -> Option<InputSize> {
     let (mut value, mut dim) = (value, dim);
     loop {

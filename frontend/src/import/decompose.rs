@@ -1,4 +1,4 @@
-//! Ops that are several steps in one become those steps.
+//! Decomposes composed ops.
 //!
 //! Before / after:
 //!
@@ -27,7 +27,7 @@ use monopour_ir::{
 };
 
 const SCRIPT: &str = include_str!("decompose.mlir");
-/// What the script and the patterns below take apart.
+/// Ops that the script and the patterns below decompose.
 const COMPOSED: [&str; 9] = [
     ops::linalg::PACK,
     ops::linalg::SOFTMAX,
@@ -39,10 +39,10 @@ const COMPOSED: [&str; 9] = [
     ops::tensor::PAD,
     ops::tensor::SPLAT,
 ];
-/// Sizes of results in terms of operands, wherever they can be told.
+/// Sizes of results in terms of operands, where they can be inferred.
 const SIZES: &str = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-result-dims";
 
-/// Takes every composed op of `module` apart.
+/// Decomposes every composed op of `module`.
 ///
 /// # Errors
 /// F0014 for one that upstream cannot decompose.
@@ -57,7 +57,7 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     if let Err(errors) = apply_named_sequence(module.op(), &script, "__transform_main") {
         return Err(refused(module).unwrap_or(errors));
     }
-    // The script may leave ops of one kind that come from another.
+    // The script may leave ops that came from the decomposition of others.
     refused(module).map_or(Ok(()), Err)?;
     drop_empty(module);
     run_passes(module.op(), &format!("builtin.module({SIZES},{CANONICALIZE_PROGRAM},cse)"))
@@ -80,7 +80,7 @@ fn composed<'c>(module: &Module<'c>) -> Vec<Op<'c>> {
     COMPOSED.into_iter().flat_map(|name| module.op().find_all(name)).collect()
 }
 
-/// What is left, if anything is.
+/// An F0014 for the first composed op that is left.
 fn refused(module: &Module) -> Option<Diagnostics> {
     let left = composed(module);
     let report = |op: &Op| {
@@ -135,8 +135,8 @@ fn bounds<'c>(
     fixed.into_iter().map(value).collect()
 }
 
-/// An iteration sees the shared outputs as the forall was given them, whatever others have inserted meanwhile: only the slice that
-/// it inserts itself may be read where it is written.
+/// Reads of a shared output see its initial value, whatever others have inserted; only the slice that the iteration inserts
+/// itself is read from the output.
 fn read_as_given<'c>(forall: Op<'c>, body: Block<'c>, rw: &mut Rewriter<'c>) {
     let shared = forall.num_results();
     let (inits, args) = (forall.operands(), body.args());
@@ -151,14 +151,14 @@ fn read_as_given<'c>(forall: Op<'c>, body: Block<'c>, rw: &mut Rewriter<'c>) {
     }
 }
 
-/// Whether an extraction and an insertion are of the same place, to the letter.
+/// Whether an extraction and an insertion have the same offsets, sizes and strides.
 fn is_same_slice(extract: Op, insert: Op) -> bool {
     let parts = ["static_offsets", "static_sizes", "static_strides"];
     extract.operands()[1..] == insert.operands()[2..]
         && parts.iter().all(|name| extract.attr(name) == insert.attr(name))
 }
 
-/// A forall of the model's own as a nest of `scf.for` that hands the shared outputs on.
+/// A forall of the model as a nest of `scf.for` with the shared outputs as iter_args.
 fn loops<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let index = Type::index(op.context());

@@ -1,4 +1,4 @@
-//! Scalar ops that devices lack become ops that every device has; what remains means the same everywhere.
+//! Expands scalar ops that some devices lack into ops that all have.
 //!
 //! Before / after:
 //!
@@ -15,7 +15,7 @@
 use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
 
-/// Replaces such ops under `module`.
+/// Expands the ops of `module`.
 ///
 /// # Errors
 /// MLIR's, none for verified IR.
@@ -53,7 +53,7 @@ fn expansion(op: Op) -> Option<Expand> {
     })
 }
 
-/// Creates ops at one place.
+/// Creates ops at one insertion point.
 struct At<'c, 'r> {
     rw: &'r mut Rewriter<'c>,
     loc: Location<'c>,
@@ -119,7 +119,7 @@ fn power<'c>(at: &mut At<'c, '_>, base: Value<'c>, magnitude: Value<'c>) -> Resu
     Ok(result)
 }
 
-/// `base` to the power of a known number: no more products than its bits ask for.
+/// `base` to the power of a known number, by squaring.
 fn known_power<'c>(at: &mut At<'c, '_>, base: Value<'c>, exponent: u64) -> Result<Value<'c>, Diagnostics> {
     let multiply = if base.ty().is_float() { ops::arith::MULF } else { ops::arith::MULI };
     let (mut result, mut square, mut rest) = (None, base, exponent);

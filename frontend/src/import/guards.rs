@@ -1,5 +1,5 @@
-//! What a kernel's integers mean where the source leaves it undefined: every index and every divisor gets a meaning, the same
-//! on all devices, so that no kernel touches memory that is not its own or ends the process.
+//! Guards indices and divisors in kernels: cases that the source leaves undefined get one meaning on all devices, so that no
+//! kernel leaves its buffers or ends the process.
 //!
 //! Before / after, in the body of a linalg op:
 //!
@@ -13,7 +13,7 @@
 //! An index out of range names the nearest element; a tensor without elements gives 0. A divisor of 0 counts as 1, and -1
 //! negates, which wraps.
 //! Requires: what `decompose` ensures.
-//! Ensures: the above; an index or divisor that is seen to be in range stays as it is (`ranges.rs`).
+//! Ensures: the above; an index or divisor that is provably in range stays as it is (`ranges.rs`).
 
 use super::ranges;
 use crate::linalg;
@@ -44,7 +44,7 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Integer ops without a meaning for some operands.
+/// Integer ops that are undefined for some operands.
 pub(super) fn is_division(name: &str) -> bool {
     is_signed_quotient(name)
         || matches!(name, ops::arith::REMSI | ops::arith::DIVUI | ops::arith::REMUI | ops::arith::CEILDIVUI)
@@ -54,7 +54,7 @@ fn is_signed_quotient(name: &str) -> bool {
     matches!(name, ops::arith::DIVSI | ops::arith::FLOORDIVSI | ops::arith::CEILDIVSI)
 }
 
-/// Whether a divisor is seen to leave an op defined.
+/// Whether a divisor is provably neither 0 nor, of a signed op, -1.
 pub(super) fn is_safe_divisor(op: Op) -> bool {
     let signed = op.name().ends_with("si");
     let excludes_zero = |r: ranges::Range| r.low > 0 || r.high < if signed { -1 } else { 0 };
@@ -127,7 +127,7 @@ impl<'c> Guard<'c> {
         if indices.iter().copied().enumerate().all(inside) {
             return Ok(());
         }
-        // Sizes are asked for once, in front of the loops.
+        // Sizes are computed once, in front of the loops.
         self.rw.set_point(InsertionPoint::Before(kernel));
         let mut sizes = vec![];
         for at in 0..shape.len() {
@@ -152,7 +152,7 @@ impl<'c> Guard<'c> {
         Ok(())
     }
 
-    /// Whether a tensor has no element: of sizes that each run decides.
+    /// Whether a tensor of dynamic sizes has no element.
     fn is_empty(
         &mut self,
         loc: Location<'c>,
@@ -193,7 +193,7 @@ impl<'c> Guard<'c> {
         self.op(ops::arith::SELECT, loc, &[empty, zero, last], index)
     }
 
-    /// The nearest index from 0 to `last`. A number that has more bits than an index of a GPU is clamped before it loses them.
+    /// The nearest index from 0 to `last`. A number with more bits than a GPU's index is clamped before it is truncated.
     fn clamp(&mut self, loc: Location<'c>, index: Value<'c>, last: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let ty = index.ty();
         let cast =
@@ -225,7 +225,7 @@ impl<'c> Guard<'c> {
         let (loc, ty) = (op.location(), op.result(0).ty());
         self.rw.set_point(InsertionPoint::Before(op));
         if ty.integer_width() == Some(1) {
-            // Of one bit, 1 and -1 are the same number: the quotient is the dividend.
+            // In one bit, 1 and -1 are the same number: the quotient is the dividend.
             let remainder = op.is(ops::arith::REMSI) || op.is(ops::arith::REMUI);
             let value = if remainder { self.constant(loc, ty, 0)? } else { op.operand(0) };
             self.rw.replace_op(op, &[value]);
@@ -262,7 +262,7 @@ impl<'c> Guard<'c> {
     }
 }
 
-/// Whether an index of a GPU, which has 32 bits and a sign, may not hold what is cast to it.
+/// Whether an `index_cast` may lose bits on a GPU, whose index is a signed 32-bit integer.
 fn loses_bits(cast: Op) -> bool {
     let from = cast.operand(0);
     let extended = from.defining_op().is_some_and(|op| op.is(ops::arith::EXTSI));
@@ -273,7 +273,7 @@ fn loses_bits(cast: Op) -> bool {
     }
 }
 
-/// Whether an index is seen to lie within dimension `at` of a tensor, which has `size` elements.
+/// Whether an index is provably within dimension `at` of a tensor, which has `size` elements.
 fn in_range(tensor: Value, size: i64, at: usize, index: Value) -> bool {
     let along = || ranges::counter(index).is_some_and(|(owner, dim)| ranges::runs_along(owner, dim, tensor, at));
     let within = || size != DYNAMIC && ranges::is_at_least_zero(index) && ranges::is_below(index, size);

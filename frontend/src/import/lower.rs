@@ -1,4 +1,4 @@
-//! Ops that a kernel computes element by element become `linalg.generic`, and reshapes by data become reshapes by sizes.
+//! Lowers gathers, scatters and bitcasts to `linalg.generic`, and reshapes by data to reshapes by sizes.
 //!
 //! Before / after:
 //!
@@ -10,8 +10,8 @@
 //! tensor.pad %x low[-1] high[2]                   tensor.extract_slice %x[1] ..; tensor.pad low[0] high[2]
 //! ```
 //!
-//! A scatter asks for each element of its destination which update is meant for it: nothing is written out of range, no two
-//! invocations write one element, and of several updates of an element the last one counts.
+//! A scatter searches the updates for each element of its destination: nothing is written out of range, no two invocations
+//! write one element, and of several updates of an element the last one counts.
 //! Requires: what `verify` accepts.
 
 use super::guards::Guard;
@@ -45,7 +45,7 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Affine ops that divide by what only a run knows become arith, whose divisors are guarded and checked.
+/// Affine ops that divide by dynamic values become arith, whose divisors are guarded and checked.
 fn open_divisions(module: &Module) -> Result<(), Diagnostics> {
     let divides = |op: &Op| {
         let map = op.attr("map").and_then(|a| a.as_affine_map());
@@ -68,7 +68,7 @@ fn has_open_divisor(expr: AffineExpr) -> bool {
 
 type Lowering = for<'c> fn(&mut Guard<'c>, Op<'c>) -> Result<(), Diagnostics>;
 
-/// A linalg op in the making: loops, inputs with their maps, the destination with its.
+/// A `linalg.generic` to be: loops, inputs and the destination with their maps.
 struct Generic<'c, 'a> {
     parallel: usize,
     reductions: usize,
@@ -82,7 +82,7 @@ fn dims(range: std::ops::Range<usize>) -> Vec<String> {
 }
 
 impl<'c> Generic<'c, '_> {
-    /// Makes the op; `body` makes the value that it yields from its arguments.
+    /// Builds the op; `body` creates the yielded value from the block arguments.
     fn build(
         self,
         guard: &mut Guard<'c>,
@@ -134,7 +134,7 @@ impl<'c> Guard<'c> {
         self.op(ops::tensor::EMPTY, loc, sizes, ty)
     }
 
-    /// Element `part` of the index vector that the loops from `first` on name.
+    /// Element `part` of the index vector at the loops from `first` on.
     fn coordinate(
         &mut self,
         loc: Location<'c>,
@@ -161,8 +161,8 @@ fn list(op: Op, name: &str) -> Vec<i64> {
     op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default()
 }
 
-/// Where the dimensions of a tensor stand in a slice of it, whose dimensions begin at `first`; `None` for one that a coordinate
-/// names and the slice has not.
+/// For each dimension of a tensor its dimension in a slice, whose dimensions begin at `first`; `None` for one that a
+/// coordinate indexes and the slice drops.
 fn slice_dims(rank: usize, named: &[i64], slice_rank: usize, first: usize) -> Vec<Option<usize>> {
     let is_full = slice_rank == rank;
     let mut next = first;
@@ -307,7 +307,7 @@ fn reshape<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// All elements of a tensor in one dimension.
+/// A tensor collapsed to one dimension.
 fn flattened<'c>(guard: &mut Guard<'c>, op: Op<'c>, tensor: Value<'c>) -> Result<Value<'c>, Diagnostics> {
     let (cx, loc, ty) = (op.context(), op.location(), tensor.ty());
     let shape = ty.shape().unwrap_or_default();
@@ -340,7 +340,7 @@ fn cast_flat<'c>(
     if flat.ty() == ty { Ok(flat) } else { guard.op(ops::tensor::CAST, loc, &[flat], ty) }
 }
 
-/// A pad that may be negative takes elements away first.
+/// Splits a pad with negative amounts into a slice and a pad.
 fn crop<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let (cx, loc, source) = (op.context(), op.location(), op.operand(0));
     let (low, high) = (list(op, "static_low"), list(op, "static_high"));
@@ -390,7 +390,7 @@ fn crop<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let (low, high) = (open(&parts.low), open(&parts.high));
     let region = Region::new();
     guard.rw.take_region(region, op.region(0));
-    // The type that upstream's verifier infers; where the op says more, a cast does.
+    // The type that upstream's verifier infers; a cast adds what the op knows beyond it.
     let padded: Vec<i64> = (0..shape.len())
         .map(|d| {
             let known = [parts.low[d], parts.sizes[d], parts.high[d]].map(|v| v.constant_int());
@@ -418,7 +418,7 @@ fn crop<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// The slice that is left of a tensor, and the pads around it, none of them negative.
+/// The slice that remains of a tensor, and the pads around it, none of them negative.
 #[derive(Default)]
 struct Crop<'c> {
     offsets: Vec<Value<'c>>,
@@ -445,7 +445,7 @@ impl<'c> Crop<'c> {
         let (cut_low, cut_high) = (guard.least(loc, low)?, guard.least(loc, high)?);
         let rest = guard.arith(loc, ops::arith::ADDI, size, cut_low)?;
         let rest = guard.arith(loc, ops::arith::ADDI, rest, cut_high)?;
-        // What is taken away may be more than there is: then all of the result is padding.
+        // A crop may be larger than the tensor: then all of the result is padding.
         let kept = guard.arith(loc, ops::arith::MAXSI, rest, zero)?;
         let sides = guard.arith(loc, ops::arith::ADDI, low, high)?;
         let padded = guard.arith(loc, ops::arith::ADDI, size, sides)?;
@@ -456,7 +456,7 @@ impl<'c> Crop<'c> {
         let cut = guard.arith(loc, ops::arith::SUBI, zero, cut_low)?;
         let most = guard.arith(loc, ops::arith::SUBI, size, kept)?;
         let cut = guard.arith(loc, ops::arith::MINSI, cut, most)?;
-        // No slice that is known to be empty begins behind the last element.
+        // The offset of an empty slice is 0, not behind the last element.
         let offset = if kept.constant_int() == Some(0) { zero } else { cut };
         self.push((offset, kept), (before, behind));
         Ok(())
@@ -471,13 +471,13 @@ impl<'c> Crop<'c> {
 }
 
 impl<'c> Guard<'c> {
-    /// The lesser of a number and zero.
+    /// The minimum of a number and zero.
     fn least(&mut self, loc: Location<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let zero = self.constant(loc, value.ty(), 0)?;
         self.arith(loc, ops::arith::MINSI, value, zero)
     }
 
-    /// A sum, difference, minimum or maximum of indices; of known ones, known.
+    /// A sum, difference, minimum or maximum of indices, folded where both are known.
     fn arith(
         &mut self,
         loc: Location<'c>,

@@ -10,7 +10,17 @@
 //! ```
 //!
 //! Ensures: one public function with a body; ranked tensors and scalars of supported types; what `decompose.rs` leaves.
-//! Limits: F0001 to F0015 and F0030, see `docs/errors/`.
+//! Limits: F0001 to F0008, F0010 to F0012, F0014, F0015 and F0030, see `docs/errors/`.
+//!
+//! The steps, in order:
+//!
+//! * `signs`: signs of integer types become attributes.
+//! * `plain`: bufferization ops and special control flow as plain ops; `vectors`: vectors outside of kernels as tensors.
+//! * `verify`: diagnostics for ops, types and shapes that are not supported.
+//! * `lower`: gathers, scatters and reshapes by data; `expand`: scalar ops that some devices lack.
+//! * `sizes`: equalities between the sizes of inputs; `checks`: run-time checks.
+//! * `decompose`: composed ops; `guards`, with `ranges`: indices and divisors in kernels.
+//! * `weights`: values of constants without a blob.
 
 mod checks;
 mod decompose;
@@ -33,7 +43,7 @@ use monopour_ir::{Attr, Context, Diagnostic, Diagnostics, Module, Op, Rewriter, 
 use monopour_program::SizeRules;
 use std::path::PathBuf;
 
-/// What the user may say about a model.
+/// Options of [`run`].
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
     /// The function to compile; `None`: `main`, or the only public one.
@@ -48,13 +58,13 @@ pub struct ImportOptions {
 /// A model, ready for [`crate::fuse`].
 #[derive(Debug)]
 pub struct Imported<'c> {
-    /// The module: one public function, and nothing else but attributes.
+    /// The module: one public function, no other ops.
     pub module: Module<'c>,
     /// Name of the entry function.
     pub entry: String,
     /// Values of the `dense_resource` constants that have no blob in the module.
     pub weights: WeightTable,
-    /// What a run's inputs must be for the ops of the entry block to fit together.
+    /// Equalities between the sizes of inputs that the ops of the entry block require.
     pub sizes: SizeRules,
 }
 
@@ -81,7 +91,7 @@ pub fn run<'c>(
     run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg))")?;
     lower::run(&module)?;
     expand::run(&module)?;
-    // Of composed ops it can be told what they need; of their steps not always.
+    // Before decomposition: the rules of composed ops are known, those of their steps not always.
     let sizes = sizes::rules(entry);
     checks::run(&module, &sizes)?;
     decompose::run(&module)?;
@@ -155,7 +165,7 @@ fn isolate(module: &Module, entry: Op) -> Result<(), Diagnostics> {
         let visibility = if function == entry { "public" } else { "private" };
         rw.set_attr(function, "sym_visibility", Attr::string(cx, visibility));
     }
-    // Inline before dropping anything: a called function must still be there.
+    // Inline first: a called function must still exist.
     run_passes(module.op(), "builtin.module(inline{default-pipeline=},symbol-dce)")?;
     let Some(call) = module.op().find_all(ops::func::CALL).into_iter().next() else { return Ok(()) };
     let callee = call.attr("callee").map(|a| a.to_string()).unwrap_or_default();

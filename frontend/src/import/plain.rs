@@ -1,21 +1,21 @@
-//! Ops that say where a value lies, or that are control flow of a special kind, as ops that everything behind knows.
+//! Replaces bufferization ops and special control flow by plain ones.
 //!
 //! ```text
 //! bufferization.alloc_tensor(%n)                             tensor.empty(%n)
-//! bufferization.alloc_tensor() copy(%x)                      %x: which buffer is copied is decided later
+//! bufferization.alloc_tensor() copy(%x)                      %x: copies are decided by bufferization
 //! bufferization.materialize_in_destination %x in %d          %x
 //! bufferization.to_tensor (bufferization.to_buffer %x)       %x, where nothing else has the buffer
 //! scf.index_switch %i case 2 {..} default {..}               scf.if of %i == 2
 //! scf.parallel with scf.reduce                               nested scf.for, reduced in order
 //! ```
 //!
-//! Left to `verify` are forms that mean memory: a memory space, a destination that is a memref.
+//! Forms that name memory are left to `verify`: a memory space, a destination that is a memref.
 
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::ops;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value};
 
-/// Rewrites what `module` has of these ops.
+/// Replaces these ops in `module`.
 ///
 /// # Errors
 /// MLIR's, none on verified IR.
@@ -73,7 +73,7 @@ fn materialized<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), D
     Ok(())
 }
 
-/// The tensor whose buffer becomes a tensor again, if nobody can have written the buffer in between.
+/// The tensor behind a buffer that is only read back as a tensor.
 fn seen_through<'c>(op: Op<'c>) -> Option<Value<'c>> {
     let buffer = op.operand(0);
     let made = buffer.defining_op().filter(|made| made.is(ops::bufferization::TO_BUFFER))?;
@@ -140,7 +140,7 @@ fn inline<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>, region: Region<'c>) {
     rw.replace_op(op, &values);
 }
 
-/// Whatever order the iterations run in is one of those that the op allows.
+/// Runs the iterations in order, one of the orders that the op allows.
 fn parallel<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let index = Type::index(op.context());
@@ -187,7 +187,7 @@ fn parallel<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagn
     Ok(())
 }
 
-/// Ends the bodies of nested loops: each yields what the loop in it gives, the innermost `results`.
+/// Terminates the bodies of nested loops: each yields the results of the loop in it, the innermost `results`.
 pub(super) fn yield_outwards<'c>(
     rw: &mut ConversionRewriter<'c>,
     nest: &[(Block<'c>, Op<'c>)],

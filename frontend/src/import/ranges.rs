@@ -1,4 +1,4 @@
-//! What values an integer in the body of a linalg op can have.
+//! Value ranges of integers in the bodies of linalg ops.
 //!
 //! ```text
 //! %i = linalg.index 0 : index          0 to 7, where the loop has eight iterations
@@ -7,13 +7,14 @@
 //! %a = arith.index_cast %data          -2^31 to 2^31 - 1, from i32
 //! ```
 //!
-//! Limits: intervals, by the ops that indices are made of; whatever may leave 32 bits, which an index has on a GPU, is unknown.
+//! Limits: intervals, by the ops that indices are made of; a value that may leave 32 bits, the width of a GPU's index, is
+//! unknown.
 
 use monopour_ir::interfaces::indexing_maps;
 use monopour_ir::ops;
 use monopour_ir::{AffineExpr, AffineExprKind, Op, Value};
 
-/// How far back a value is followed.
+/// Most definitions that a value is followed through.
 const MAX_DEPTH: usize = 24;
 
 /// Smallest and largest value, both included.
@@ -31,7 +32,7 @@ impl Range {
         (low <= high && fits(low) && fits(high)).then_some(Self { low, high })
     }
 
-    /// The hull of what `f` gives for the ends.
+    /// The hull of `f` over the ends.
     fn ends(self, other: Self, f: impl Fn(i64, i64) -> i64) -> Option<Self> {
         // Ends have 32 bits, so that no product or sum of two overflows.
         let all = [f(self.low, other.low), f(self.low, other.high), f(self.high, other.low), f(self.high, other.high)];
@@ -53,7 +54,7 @@ pub(super) fn is_at_least_zero(value: Value) -> bool {
     holds(value, MAX_DEPTH, ops::arith::MAXSI, ops::arith::MINSI, &|range| range.low >= 0)
 }
 
-/// Whether a number of host code is seen to be a size: not negative.
+/// Whether a number of host code is provably a size: not negative.
 pub(super) fn is_size(value: Value) -> bool {
     let is_dim = value.defining_op().is_some_and(|op| matches!(op.name(), ops::tensor::DIM | ops::tensor::RANK));
     is_dim || is_at_least_zero(value)
@@ -74,7 +75,7 @@ fn holds(value: Value, depth: usize, any: &str, all: &str, test: &dyn Fn(Range) 
     (op.is(any) && (operand(0) || operand(1))) || (op.is(all) && operand(0) && operand(1))
 }
 
-/// The loop whose counter a value is, with the linalg op that has it.
+/// The linalg op and the number of its loop whose `linalg.index` a value is.
 pub(super) fn counter<'c>(value: Value<'c>) -> Option<(Op<'c>, usize)> {
     let op = value.defining_op().filter(|op| op.is(ops::linalg::INDEX))?;
     let dim = usize::try_from(op.attr("dim")?.as_int()?).ok()?;
@@ -120,7 +121,7 @@ fn follow(value: Value, depth: usize) -> Option<Range> {
         ops::affine::APPLY => affine(op, &operand),
         _ => None,
     };
-    // A narrow type wraps what its operands promise.
+    // A narrow type may wrap.
     match (found, fits()) {
         (Some(found), Some(all)) if found.low < all.low || found.high > all.high => Some(all),
         (Some(found), _) => Some(found),
@@ -132,7 +133,7 @@ fn both(operand: &impl Fn(usize) -> Option<Range>, f: impl Fn(Range, Range) -> O
     f(operand(0)?, operand(1)?)
 }
 
-/// What is left of a division by a positive number.
+/// The range of a remainder by a positive number.
 fn remainder(op: &Op, of: Option<Range>, by: Option<Range>) -> Option<Range> {
     let by = by.filter(|by| by.low > 0)?;
     match of {
@@ -170,7 +171,7 @@ fn expression(expr: AffineExpr, dims: usize, operand: &impl Fn(usize) -> Option<
     }
 }
 
-/// Iterations of a loop, where some operand's type says so.
+/// Static trip count of a loop.
 pub(super) fn extent(owner: Op, dim: usize) -> Option<i64> {
     let maps = indexing_maps(owner)?;
     maps.into_iter().zip(owner.operands()).find_map(|(map, operand)| {
@@ -180,7 +181,7 @@ pub(super) fn extent(owner: Op, dim: usize) -> Option<i64> {
     })
 }
 
-/// Whether a loop has as many iterations as dimension `at` of `tensor` has elements.
+/// Whether a loop has the extent of dimension `at` of `tensor`.
 pub(super) fn runs_along(owner: Op, dim: usize, tensor: Value, at: usize) -> bool {
     let maps = indexing_maps(owner).unwrap_or_default();
     maps.into_iter().zip(owner.operands()).any(|(map, operand)| {

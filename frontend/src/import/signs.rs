@@ -1,4 +1,4 @@
-//! Signs of integer types go from the types to the attributes of the entry function.
+//! Moves signs of integer types from the types to attributes of the entry function.
 //!
 //! Before / after:
 //!
@@ -7,8 +7,8 @@
 //!   %0 = tensor.bitcast %x : tensor<4xui8> to tensor<4xi8>   ... linalg.generic ins(%x) { arith.uitofp .. }
 //! ```
 //!
-//! Ops of `arith` take signless integers and say themselves how they read them, so a sign in a type tells only the user's side of
-//! the boundary how to show the bits.
+//! Ops of `arith` take signless integers and choose the reading themselves, so a sign in a type matters only at the
+//! boundary.
 //! Requires: no calls. Ensures: no integer type with a sign is left; `monopour.dtype` names the unsigned type of an argument or result.
 
 use monopour_contract::attributes;
@@ -21,7 +21,7 @@ const CASTS: [&str; 2] = [ops::tensor::BITCAST, ops::builtin::UNREALIZED_CONVERS
 /// Makes every integer type signless.
 ///
 /// # Errors
-/// What MLIR's verifier says of an op that needed the sign.
+/// The verifier's error for an op that needs the sign.
 pub(super) fn erase(module: &Module, entry: Op) -> Result<(), Diagnostics> {
     let mut changed = false;
     let mut rw = Rewriter::new(module.context());
@@ -55,7 +55,7 @@ pub(super) fn erase(module: &Module, entry: Op) -> Result<(), Diagnostics> {
     module.op().verify_with_diagnostics()
 }
 
-/// The same type with signless integers, if that is another one.
+/// The same type with signless integers, if it differs.
 fn signless<'c>(ty: Type<'c>) -> Option<Type<'c>> {
     let element = ty.element();
     let cx = ty.context();
@@ -77,7 +77,7 @@ fn erase_constant<'c>(rw: &mut Rewriter<'c>, op: Op<'c>) {
     }
 }
 
-/// Whether the entry's type changed; the unsigned ones are noted at their argument or result.
+/// Whether the entry's type changed; unsigned types are recorded at their argument or result.
 fn erase_signature<'c>(rw: &mut Rewriter<'c>, entry: Op<'c>) -> bool {
     let (inputs, results) = entry.function_type().expect("a function has a type");
     let plain = |types: &[Type<'c>]| types.iter().map(|ty| signless(*ty).unwrap_or(*ty)).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Which sizes of inputs must be equal for a program to mean something.
+//! Equalities between the sizes of inputs that a program requires.
 //!
 //! Before / after:
 //!
@@ -8,11 +8,11 @@
 //! %c = tensor.cast %z : tensor<?xf32> to tensor<8xf32>            z[0] = 8
 //! ```
 //!
-//! Every (value, dimension) is a member of a class of equal sizes; each op of the entry block joins those that it needs
-//! or makes equal. A loop's result has the sizes of what it begins with where its body keeps them.
+//! Union-find over (value, dimension): each op of the entry block joins the sizes that it requires or makes equal. A loop's
+//! result has the sizes of its initial values where the body keeps them.
 //!
 //! Requires: calls inlined, elementwise ops in linalg form.
-//! Ensures: inputs that break a rule have no right result; no rule comes from an op that a run may skip.
+//! Ensures: a run whose inputs break a rule has no right result; no rule comes from an op that a run may skip.
 //! Limits: equalities alone, which a run checks before it begins. Ranges (slices, windows of convolutions, products of
 //! reshapes), and what ops in branches and loops need, are checked where they run (`checks.rs`).
 
@@ -27,13 +27,13 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Key<'c> {
     Constant(i64),
-    /// Of a dimension that each run decides.
+    /// A dynamic dimension.
     Dim(Value<'c>, usize),
     /// The number itself.
     Number(Value<'c>),
 }
 
-/// What the entry function asks of its inputs.
+/// The rules of an entry function.
 pub(super) fn rules(entry: Op) -> SizeRules {
     let mut sizes = Sizes::default();
     let Some(block) = entry.body() else { return SizeRules::default() };
@@ -54,7 +54,7 @@ pub(super) fn rules(entry: Op) -> SizeRules {
     sizes.rules(&inputs)
 }
 
-/// Sizes of a tensor, or an integer as the size that it may be; none of anything else.
+/// Sizes of a tensor, or an integer that may be a size; none of anything else.
 fn extents<'c>(value: Value<'c>) -> Vec<Key<'c>> {
     let ty = value.ty();
     if ty.is_tensor() {
@@ -69,7 +69,7 @@ fn number<'c>(value: Value<'c>) -> Key<'c> {
     value.constant_int().map_or(Key::Number(value), Key::Constant)
 }
 
-/// The sizes of a tensor that each run decides.
+/// The dynamic sizes of a tensor.
 fn dynamic<'c>(value: Value<'c>) -> impl Iterator<Item = Key<'c>> {
     extents(value).into_iter().filter(|key| matches!(key, Key::Dim(..)))
 }
@@ -251,21 +251,21 @@ impl<'c> Sizes<'c> {
     }
 
     fn execute_region(&mut self, op: Op<'c>) {
-        // Of several blocks some may not run.
+        // With several blocks, some may not run.
         let [block] = op.region(0).blocks()[..] else { return };
         self.block(block);
         let yielded = block.terminator().map(Op::operands).unwrap_or_default();
         yielded.into_iter().zip(op.results()).for_each(|(from, to)| self.tie(from, to));
     }
 
-    /// What a size of an inner scope is outside of it: a member of its class that is known here.
+    /// A member of an inner size's class that is known in this scope.
     fn outside(&self, inner: &mut Sizes<'c>, key: Key<'c>) -> Option<Key<'c>> {
         let root = inner.root(key);
         let found = inner.keys[root];
         (matches!(found, Key::Constant(_)) || root < self.keys.len()).then_some(found)
     }
 
-    /// A result has the size that both branches give it.
+    /// A result has a size that both branches give it.
     fn branches(&mut self, op: Op<'c>) {
         let mut sides: Vec<Vec<Option<Key>>> = vec![];
         for block in op.regions().into_iter().filter_map(|region| region.entry()) {
@@ -285,15 +285,15 @@ impl<'c> Sizes<'c> {
         }
     }
 
-    /// Which of the carried sizes stay what they are at first, as pairs of a body argument's and the initial one.
-    /// `last` walks the body, and gives the sizes that it hands to the next iteration.
+    /// The carried sizes that the body keeps, as pairs of a body argument's and the initial one. `last` walks the body and
+    /// returns the sizes of the next iteration.
     fn kept(
         &self,
         carried: Vec<(Key<'c>, Key<'c>)>,
         last: impl Fn(&mut Sizes<'c>) -> Vec<Key<'c>>,
     ) -> Vec<(usize, Key<'c>, Key<'c>)> {
         let mut kept: Vec<(usize, Key, Key)> = (0..).zip(carried).map(|(i, (arg, init))| (i, arg, init)).collect();
-        // All are taken to stay until one is seen to change, which may be what another stands on.
+        // Optimistic fixed point: all are kept until one is seen to change, on which others may depend.
         loop {
             let mut inner = self.clone();
             kept.iter().for_each(|(_, arg, init)| inner.join(*arg, *init));
@@ -333,7 +333,7 @@ impl<'c> Sizes<'c> {
             inner.block(after);
             after.terminator().map(Op::operands).unwrap_or_default().into_iter().flat_map(extents).collect()
         });
-        // The results are what the condition passes on when it ends the loop: the other region may not have run.
+        // The results are the operands of `scf.condition`: the other region may not have run.
         let mut inner = self.clone();
         kept.iter().for_each(|(_, arg, init)| inner.join(*arg, *init));
         inner.block(before);
@@ -349,7 +349,7 @@ fn numbers<'c>(values: &[Value<'c>]) -> Vec<Key<'c>> {
     values.iter().map(|value| number(*value)).collect()
 }
 
-/// The sizes of a slice that each run decides; the offsets stand in front of them, behind `tensors` operands.
+/// The dynamic sizes of a slice, which follow the offsets behind `tensors` operands.
 fn slice_sizes<'c>(op: Op<'c>, tensors: usize) -> Vec<Key<'c>> {
     let count = |name: &str| {
         let fixed = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();

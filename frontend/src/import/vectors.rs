@@ -1,4 +1,4 @@
-//! Vectors outside of kernels are tensors: what reads, writes and computes them becomes tensor and elementwise ops.
+//! Turns vectors outside of kernels into tensors, transfers into slices.
 //!
 //! Before / after:
 //!
@@ -72,7 +72,7 @@ fn tensor_of<'c>(ty: Type<'c>) -> Type<'c> {
     Type::tensor(&ty.shape().unwrap_or_default(), ty.element(), None)
 }
 
-/// Whether an op that has to do with vectors can do with tensors.
+/// Whether an op on vectors has a form on tensors.
 fn is_known(op: Op) -> bool {
     const AROUND: [&str; 6] =
         [ops::scf::CONDITION, ops::scf::EXECUTE_REGION, ops::scf::FOR, ops::scf::IF, ops::scf::WHILE, ops::scf::YIELD];
@@ -87,7 +87,7 @@ fn is_known(op: Op) -> bool {
         }
 }
 
-/// Where a transfer begins, and which of the tensor's dimensions the vector's are.
+/// A transfer's indices, and the tensor's dimension of each of the vector's.
 struct Transfer<'c> {
     tensor: Value<'c>,
     first: Vec<Value<'c>>,
@@ -97,7 +97,7 @@ struct Transfer<'c> {
 }
 
 impl<'c> Transfer<'c> {
-    /// `tensor`: which operand the tensor is; the segments say how many indices follow.
+    /// `tensor`: number of the tensor operand; the segments give the number of indices.
     fn of(op: Op<'c>, tensor: usize) -> Option<Self> {
         let segments = op.attr("operandSegmentSizes")?.as_ints()?;
         if segments.last() != Some(&0) || !op.operand(tensor).ty().is_tensor() {
@@ -140,7 +140,7 @@ fn read<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Element by element, with the padding where the tensor has none.
+/// Reads element by element, with padding out of bounds.
 fn generated<'c>(
     guard: &mut Guard<'c>,
     op: Op<'c>,
@@ -178,7 +178,7 @@ fn generated<'c>(
     Ok(made.result(0))
 }
 
-/// Of a vector that may leave the tensor, the part that is in it.
+/// Writes the part of the vector that is within the tensor.
 fn write<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let index = Type::index(op.context());
@@ -208,7 +208,7 @@ fn write<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// A slicing op without gaps; what is known of the offsets and sizes is in its attributes.
+/// A slicing op of unit strides; static offsets and sizes are attributes.
 fn slice<'c>(
     guard: &mut Guard<'c>,
     op: Op<'c>,

@@ -1,4 +1,4 @@
-//! Says what of a model is not supported: every op, type and shape, each with its location.
+//! Diagnoses every op, type and shape of a model that is not supported, with its location.
 
 use crate::linalg;
 use monopour_contract::attributes;
@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 /// Dialects of ops on scalars, in the body of a linalg op or outside (and, elementwise, on tensors).
 const SCALAR_DIALECTS: [&str; 2] = ["arith", "math"];
-/// Ops outside `linalg`, `arith` and `math` that the compiler takes.
+/// Ops outside `linalg`, `arith` and `math` that are supported.
 const OPS: [&str; 38] = [
     ops::affine::APPLY,
     ops::affine::MAX,
@@ -79,8 +79,7 @@ fn check_signature(entry: Op, found: &mut Diagnostics) {
     }
 }
 
-/// `monopour.name` must be a string. Names, with those that are given where it is missing, are unique among the arguments and
-/// among the results.
+/// `monopour.name` must be a string. Names, default ones included, are unique among the arguments and among the results.
 fn check_names(entry: Op, kind: &str, count: usize, attrs: Option<Attr>, found: &mut Diagnostics) {
     let prefix = if kind == "argument" { "arg" } else { "result" };
     let dicts = attrs.and_then(|a| a.as_array()).unwrap_or_default();
@@ -109,7 +108,7 @@ fn check_names(entry: Op, kind: &str, count: usize, attrs: Option<Attr>, found: 
     }
 }
 
-/// Sizes are counted in 63 bits, and products of several in iteration spaces.
+/// Sizes in bytes, and those of iteration spaces, fit 63 bits.
 fn check_size(op: Op, ty: Type, found: &mut Diagnostics) {
     let is_static = ty.is_tensor() && ty.shape().is_some_and(|shape| !shape.contains(&DYNAMIC));
     if is_static && ty.element_size_bytes().is_some() && ty.static_size_bytes().is_none_or(|b| b > MAX_TENSOR_BYTES) {
@@ -187,7 +186,7 @@ fn check_type(op: Op, ty: Type) -> Option<Diagnostic> {
     Some(error("F0003", op, format!("'{name}' has the element type {element}"), help))
 }
 
-/// `f64` passes: CPUs have it, and a GPU without it says so itself.
+/// `f64` passes: CPUs have it, and code generation rejects it for a GPU without it.
 fn is_supported_element(ty: Type) -> bool {
     let float = ty.is_float() && matches!(ty.to_string().as_str(), "f16" | "bf16" | "f32" | "f64");
     let integer =

@@ -33,7 +33,7 @@ impl Weight {
     }
 }
 
-/// Weights by the name that `dense_resource<name>` gives.
+/// Weights by the name in `dense_resource<name>`.
 #[derive(Clone, Debug, Default)]
 pub struct WeightTable(BTreeMap<String, Weight>);
 
@@ -120,7 +120,7 @@ fn open_all(path: &Path) -> Result<Vec<Safetensors>, Diagnostics> {
     paths.iter().map(|p| Safetensors::open(p)).collect()
 }
 
-/// The one file that holds `name`; the first where none does, so that its message says what there is.
+/// The file that holds `name`; the first where none does, whose message lists its tensors.
 fn holder<'a>(files: &'a [Safetensors], name: &str, loc: Location) -> Result<&'a Safetensors, Diagnostic> {
     let mut holders = files.iter().filter(|f| f.tensors.contains_key(name));
     match (holders.next(), holders.next()) {

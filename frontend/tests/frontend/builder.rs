@@ -1,4 +1,4 @@
-//! Programs put together op by op: tensors of f32 named by their definitions.
+//! Builds programs op by op: f32 tensors named by their definitions.
 
 use crate::programs::tensor;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ pub struct Program {
     next: usize,
 }
 
-/// An operand: its name, and the loops that its dimensions are.
+/// An operand: its name, and the loop of each dimension.
 pub type Read<'a> = (&'a str, &'a [usize]);
 
 impl Program {
@@ -27,7 +27,7 @@ impl Program {
         let _ = writeln!(self.body, "  {text}");
     }
 
-    /// An argument; its name is given back.
+    /// An argument; returns its name.
     pub fn arg(&mut self, shape: &[i64]) -> String {
         let name = format!("%a{}", self.args.len());
         self.args.push((name.clone(), tensor(shape)));
@@ -93,7 +93,8 @@ impl Program {
         self.generic(shape.len(), reads, &empty, body)
     }
 
-    /// The sum or maximum over the last dimension of a tensor, of what `body` makes of `%p0`; `fold` is the op on `%c` and `%o`.
+    /// The reduction of a tensor's last dimension, over the value `%c` that `body` computes of `%p0`; `fold` combines `%c`
+    /// and `%o`.
     pub fn reduce(&mut self, value: &str, body: &str, fold: &str) -> String {
         let shape = self.shape(value);
         let rows = shape.len() - 1;
@@ -102,21 +103,21 @@ impl Program {
         self.generic(shape.len(), &[(value, &all)], &fill, &format!("{body}\n    %r = {fold} %c, %o : f32"))
     }
 
-    /// `value` by rows: `body` computes `%r` of its element `%p0` and the row's `%p1`.
+    /// Pointwise by rows: `body` computes `%r` of the element `%p0` and the row's `%p1`.
     pub fn by_row(&mut self, value: &str, row: &str, body: &str) -> String {
         let shape = self.shape(value);
         let all: Vec<usize> = (0..shape.len()).collect();
         self.pointwise(&shape, &[(value, &all), (row, &all[..all.len() - 1])], body)
     }
 
-    /// `value` by elements.
+    /// Pointwise on one tensor.
     pub fn map(&mut self, value: &str, body: &str) -> String {
         let shape = self.shape(value);
         let all: Vec<usize> = (0..shape.len()).collect();
         self.pointwise(&shape, &[(value, &all)], body)
     }
 
-    /// Both by elements: `%p0` and `%p1`.
+    /// Pointwise on two tensors, `%p0` and `%p1`.
     pub fn zip(&mut self, a: &str, b: &str, body: &str) -> String {
         let shape = self.shape(a);
         let all: Vec<usize> = (0..shape.len()).collect();
@@ -144,7 +145,7 @@ impl Program {
         self.generic(rank + 1, &[(a, &left), (b, &right)], &fill, body)
     }
 
-    /// The function that returns these.
+    /// The function with these results.
     pub fn finish(&self, results: &[&str]) -> String {
         let args: Vec<String> = self.args.iter().map(|(n, t)| format!("{n}: {t}")).collect();
         let types: Vec<String> = results.iter().map(|r| tensor(&self.shape(r))).collect();
@@ -159,5 +160,5 @@ impl Program {
     }
 }
 
-/// What is reduced is the element itself.
+/// Body of a reduction of the elements themselves.
 pub const IDENTITY: &str = "%c = arith.addf %p0, %zero : f32";

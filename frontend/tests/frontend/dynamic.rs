@@ -1,4 +1,4 @@
-//! Extents that are known when the program runs, and dispatches in the bodies of loops and conditions.
+//! Dynamic extents, and dispatches in the bodies of loops and conditions.
 
 use crate::support::{bufferized, compile_module, cpu, dispatches, kernel_text, lavapipe, portable};
 use monopour_ir::{Context, DYNAMIC, Module};
@@ -102,7 +102,7 @@ fn pointwise_ops_of_any_size() {
     }
 }
 
-/// An op without iterations is none: what it would have accumulated on is its result.
+/// The result of an op with an empty iteration space is its destination.
 #[test]
 fn loops_that_never_run_are_no_dispatch() {
     for (rows, columns) in [("0", "7"), ("7", "0"), ("0", "0")] {

@@ -1,4 +1,4 @@
-//! Every code that the frontend reports.
+//! Each diagnostic code of the frontend.
 
 use crate::programs::{matmul, tensor};
 use crate::support::{cpu, dispatches, import_text, kernel_text, lavapipe, reparses};
@@ -6,7 +6,7 @@ use monopour_frontend::{ImportOptions, TileOptions, fuse, import, place, tile};
 use monopour_ir::{Context, Diagnostics, Module};
 use std::path::{Path, PathBuf};
 
-/// Expects this code, and that the message has a hint and says these words.
+/// Expects this code with a hint, and these words in the message.
 fn check(result: Result<import::Imported, Diagnostics>, code: &str, words: &str) {
     let errors = result.expect_err("is refused");
     let first = &errors.0[0];
@@ -47,7 +47,7 @@ fn f0002_unsupported_op_with_its_location() {
     refused("module { memref.global @g : memref<4xf32>\n func.func @main() { return } }", "F0002", "memref.global");
 }
 
-/// What no rewriting makes tensors of says what to write instead.
+/// Unsupported vectors and memrefs: the hint names an alternative.
 #[test]
 fn vectors_and_memrefs_have_another_way() {
     let vector = "func.func @main(%x: tensor<4xf32>) -> f32 {\n  %c0 = arith.constant 0 : index\n  \

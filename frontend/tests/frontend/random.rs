@@ -1,4 +1,4 @@
-//! Random chains: whatever they hold, each op runs in one dispatch, and each phase's output parses again.
+//! Random chains: each op runs in one dispatch, and each phase's output parses again.
 
 use crate::builder::{IDENTITY, Program};
 use crate::support::{bufferized, compile, cpu, dispatches, lavapipe, portable};
@@ -16,7 +16,7 @@ impl Numbers {
     }
 }
 
-/// A value of the last few that this holds for.
+/// One of the last few values for which `holds`.
 fn choose(p: &Program, values: &[String], n: &mut Numbers, holds: impl Fn(&[i64]) -> bool) -> Option<String> {
     let fitting: Vec<&String> = values.iter().filter(|v| holds(&p.shape(v))).collect();
     let last = &fitting[fitting.len().saturating_sub(5)..];

@@ -1,4 +1,4 @@
-//! Row groups: what joins, what stays apart, and that one dispatch needs no copy and no buffer but its results.
+//! Row groups: their members, and that one dispatch needs no copy and no buffer but its results.
 
 use crate::builder::{IDENTITY, Program};
 use crate::support::{check, compile, cpu, dispatches, kernel_text, lavapipe, portable};
@@ -13,14 +13,14 @@ fn classes(module: &Module) -> Vec<String> {
     dispatches(module).into_iter().map(|f| kernel_text(f, "class")).collect()
 }
 
-/// Shapes of the tensors that tiles make for themselves.
+/// Shapes of a tile's temporaries.
 fn temporaries(module: &Module) -> Vec<Vec<i64>> {
     let inside = |op: &Op| op.ancestor("scf.forall").is_some();
     let empties = module.op().find_all("tensor.empty").into_iter().filter(inside);
     empties.filter_map(|op| op.result(0).ty().shape()).collect()
 }
 
-/// One dispatch of rows whose temporaries hold an element per row, at most.
+/// Expects one row dispatch whose temporaries hold at most an element per row.
 fn one_group(text: &str, results: usize) {
     for target in targets() {
         let module = compile(text, &target);
@@ -142,7 +142,7 @@ fn a_maximum_with_its_position_is_one_dispatch_of_two_results() {
 
 #[test]
 fn a_row_counter_counts_from_the_tiles_first_row() {
-    // 1,000 rows: many tiles, and the body asks which row it is in.
+    // 1,000 rows: many tiles, and a body with `linalg.index` of the row.
     let mut p = Program::new();
     let x = p.arg(&[1000, 3]);
     let body = "%i = linalg.index 0 : index\n    %n = arith.index_cast %i : index to i32\n    %s = arith.sitofp %n : i32 to f32\n    \
@@ -152,7 +152,7 @@ fn a_row_counter_counts_from_the_tiles_first_row() {
     let counters = module.op().find_all("linalg.index");
     let counter = counters.first().copied().unwrap_or_else(|| panic!("{}", module.op()));
     assert_eq!(counter.result(0).uses()[0].op.name(), "arith.addi", "{}", module.op());
-    // A tile of one row: its number is the tile's.
+    // A tile of one row: its index is the tile id.
     let module = check(&p.finish(&[&y]), &portable(), 1);
     let id = dispatches(&module)[0].body().expect("a body").arg(0);
     assert!(id.uses().iter().any(|u| u.op.is("arith.index_cast")), "{}", module.op());

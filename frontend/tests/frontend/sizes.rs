@@ -1,4 +1,4 @@
-//! Rules on the sizes of inputs, by what ops need; none from ops that a run may skip.
+//! Size rules of inputs; none from ops that a run may skip.
 
 use crate::support::import_text;
 
@@ -63,13 +63,13 @@ fn what_a_run_may_skip_makes_no_rule() {
     let branch = "%r = scf.if %c -> tensor<?xf32> {\n%s = arith.addf %x, %y : tensor<?xf32>\nscf.yield %s : tensor<?xf32>\n} else {\n\
                   scf.yield %x : tensor<?xf32>\n}\n";
     let used = format!("{branch}%t = arith.addf %r, %z : tensor<?xf32>\nreturn %t : tensor<?xf32>");
-    // Whichever branch runs, the result is as large as x.
+    // The result has the size of x in either branch.
     assert_eq!(rules(&format!("{X_Y}, %z: tensor<?xf32>, %c: i1"), &used), "0.0=2.0");
     let other = used.replace("scf.yield %x", "scf.yield %y").replace("addf %x, %y", "addf %x, %x");
     assert_eq!(rules(&format!("{X_Y}, %z: tensor<?xf32>, %c: i1"), &other), "");
 }
 
-/// A loop that hands these on, whose result is added to a further input.
+/// A loop with these iter_args, whose result is added to a further input.
 fn looped(body: &str, yields: &str) -> String {
     let body = format!(
         "%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n\
@@ -101,7 +101,7 @@ fn a_while_loop_gives_what_its_condition_passes_on() {
     let arguments = format!("{X_Y}, %z: tensor<?xf32>, %c: i1");
     assert_eq!(rules(&arguments, body), "1.0=2.0");
     assert_eq!(rules(&arguments, &body.replace("scf.yield %q, %p", "scf.yield %p, %q")), "");
-    // What only the body needs does not bind a loop that ends at once.
+    // Requirements of the body alone do not bind a loop that may not run.
     let needs = body.replace("scf.yield %q, %p", "%t = arith.addf %p, %q : tensor<?xf32>\nscf.yield %q, %t");
     assert_eq!(rules(&arguments, &needs), "1.0=2.0");
 }

@@ -1,4 +1,4 @@
-//! What the phases make of programs: dispatches, classes, destinations, and that bufferization then needs no copy.
+//! Dispatches, classes and destinations of programs, and that bufferization then needs no copy.
 
 use crate::programs::{epilogue, matmul, mlp, tensor};
 use crate::support::{check, compile, cpu, dispatches, kernel_text, lavapipe, portable};
@@ -39,7 +39,7 @@ fn epilogues_join_the_matmul() {
     }
 }
 
-/// Both ways of giving the right operand transposed.
+/// Both forms of a transposed right operand.
 fn transposed(named: bool) -> String {
     let (a, bt, b, c) = (tensor(&[7, 30]), tensor(&[5, 30]), tensor(&[30, 5]), tensor(&[7, 5]));
     let product = if named {

@@ -1,4 +1,4 @@
-//! Running the phases, and counting what came out.
+//! Runs the phases and counts their results.
 
 use monopour_frontend::{ImportOptions, TargetDescription, TileOptions, fuse, import, place, tile};
 use monopour_ir::{CANONICALIZE, Context, Diagnostics, Module, Op, run_passes};
@@ -24,12 +24,12 @@ pub fn import_text<'c>(text: &str) -> Result<import::Imported<'c>, Diagnostics> 
     import::run(Context::new(), text.as_bytes(), "test.mlir", &ImportOptions::default())
 }
 
-/// All phases; each phase's output must parse again.
+/// Runs all phases; each phase's output must parse again.
 pub fn compile<'c>(text: &str, target: &TargetDescription) -> Module<'c> {
     compile_module(import_text(text).expect("imports").module, target)
 }
 
-/// All phases but the import.
+/// Runs all phases but the import.
 pub fn compile_module<'c>(module: Module<'c>, target: &TargetDescription) -> Module<'c> {
     run_passes(module.op(), "builtin.module(func.func(convert-elementwise-to-linalg))").expect("converts");
     reparses(&module);
@@ -61,7 +61,7 @@ pub fn kernel_text(forall: Op, key: &str) -> String {
     value.as_string().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Allocations and copies that upstream's one-shot bufferization makes of it.
+/// Allocations and copies after upstream's one-shot bufferization, with its output.
 pub fn bufferized(module: &Module) -> (usize, usize, String) {
     let copy = module.duplicate();
     let pipeline = format!(
@@ -70,7 +70,7 @@ pub fn bufferized(module: &Module) -> (usize, usize, String) {
     );
     run_passes(copy.op(), &pipeline).unwrap_or_else(|e| panic!("{e}\n{}", module.op()));
     let count = |name| copy.op().find_all(name).len();
-    // Those inside a dispatch are a task's own, and go to its stack.
+    // Those inside a dispatch go to the task's stack.
     let outside = |op: &Op| op.ancestor("scf.forall").is_none();
     let allocations = copy.op().find_all("memref.alloc").into_iter().filter(outside).count();
     (allocations, count("memref.copy") + count("linalg.copy"), copy.op().to_string())

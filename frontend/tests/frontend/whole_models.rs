@@ -1,4 +1,4 @@
-//! What a model of many layers costs: each dispatch is tiled by itself, and equal ones once.
+//! Cost of models of many layers: each dispatch is tiled alone, and equal ones once.
 
 use crate::support::{cpu, dispatches, import_text, lavapipe};
 use monopour_frontend::{TargetDescription, TileOptions, TileReport, fuse, tile};
@@ -44,7 +44,7 @@ fn equal_layers_are_tiled_once() {
     }
 }
 
-/// A transform that is given more than its dispatch looks at all of that: 30 layers would cost a hundred times three.
+/// A transform over the whole model would walk all layers for each: 30 layers would cost a hundred times three.
 #[test]
 fn a_dispatch_is_tiled_apart_from_the_others() {
     for target in [cpu("x86-64-v3"), lavapipe()] {

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What `--emit` takes besides the phases.
+/// Values of `--emit` besides the phases.
 const PRODUCTS: [&str; 5] = ["transforms", "wgsl", "spirv", "llvm", "object"];
 
 /// Compile a model.
@@ -60,7 +60,7 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     options.schedule = args.schedule.clone();
     options.verify = args.verify;
     options.dump_after = args.dump_after.iter().chain(&args.emit).cloned().collect();
-    // Dumps go where the bar would be.
+    // Dumps are printed where the bar would be.
     let progress = Progress::new(source::steps(options.targets.len()), args.quiet || args.dump_after_each_pattern);
     let progress = Arc::new(progress);
     options.watch = progress.watch();

@@ -1,4 +1,4 @@
-//! `monopour devices`: adapters, what they can do, and which one `auto` takes.
+//! `monopour devices`: adapters, their features, and the one that `auto` takes.
 
 use clap::Args;
 use monopour::program::GpuFeature;

@@ -1,4 +1,4 @@
-//! `monopour explain`: every copy and every allocation that is left.
+//! `monopour explain`: every copy and allocation of a program.
 
 use crate::failure::Failure;
 use crate::source::SourceArgs;

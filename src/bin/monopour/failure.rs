@@ -1,9 +1,9 @@
-//! How a command fails: what to print and with which exit status.
+//! Failures of a command: message and exit status.
 
 use monopour::{program, runtime};
 use std::fmt;
 
-/// Most characters of one line of a message: an input's own text may be of any length.
+/// Longest line of a message, in characters: quoted input may be of any length.
 const MAX_LINE: usize = 2_000;
 
 /// A failed command.
@@ -77,7 +77,7 @@ impl From<monopour::Diagnostics> for Failure {
     fn from(diagnostics: monopour::Diagnostics) -> Self {
         let code = diagnostics.0.first().map_or("I0001", |diagnostic| diagnostic.code);
         let has_hint = diagnostics.0.iter().any(|diagnostic| diagnostic.help.is_some());
-        // What MLIR itself reports has none.
+        // MLIR's own diagnostics have none.
         let hint = match code {
             _ if has_hint => String::new(),
             "I0001" => "\n  help: give MLIR that `mlir-opt` of LLVM 22 accepts".to_owned(),

@@ -11,7 +11,7 @@ use monopour::runtime::{self, HostTensor};
 use crate::failure::Failure;
 use crate::names::{file_in, split_once};
 
-/// Where inputs come from; a file named for one input goes before the folder, the folder before the seed.
+/// Sources of inputs: a file for one input precedes the folder, the folder the seed.
 pub struct Sources<'a> {
     /// `NAME=FILE.npy` each.
     pub named: &'a [OsString],
@@ -21,7 +21,7 @@ pub struct Sources<'a> {
     pub seed: Option<u64>,
 }
 
-/// The inputs that `descs` ask for, in their order.
+/// The inputs of `descs`, in order.
 pub fn gather(descs: &[TensorDesc], sources: &Sources<'_>) -> Result<Vec<HostTensor>, Failure> {
     let named = named(descs, sources.named)?;
     if sources.seed.is_some() {
@@ -66,13 +66,13 @@ fn named<'a>(descs: &[TensorDesc], arguments: &'a [OsString]) -> Result<BTreeMap
     Ok(files)
 }
 
-/// The input's file in the folder, where both are given.
+/// The input's file in the folder, if there is one.
 fn in_folder(folder: Option<&Path>, name: &str) -> Result<Option<PathBuf>, Failure> {
     let Some(folder) = folder else { return Ok(None) };
     Ok(Some(file_in(folder, name)?).filter(|path| path.exists()))
 }
 
-/// Refuses to make inputs that this machine has no memory for, before the first is made.
+/// Refuses random inputs that exceed the free memory, before the first is made.
 fn check_memory(descs: &[TensorDesc], has_file: impl Fn(&TensorDesc) -> bool) -> Result<(), Failure> {
     let made: Vec<&TensorDesc> = descs.iter().filter(|desc| desc.is_static() && !has_file(desc)).collect();
     let total = made.iter().fold(0u64, |sum, desc| sum.saturating_add(desc.size_bytes()));
@@ -86,7 +86,7 @@ fn check_memory(descs: &[TensorDesc], has_file: impl Fn(&TensorDesc) -> bool) ->
     )))
 }
 
-/// Bytes that can be allocated without swapping, where the system tells.
+/// Bytes that can be allocated without swapping; `None` if unknown.
 fn free_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -131,7 +131,7 @@ fn random(desc: &TensorDesc, seed: u64, position: u64) -> Result<HostTensor, run
     HostTensor::new(desc.dtype, desc.shape.clone(), data)
 }
 
-/// The half nearest to zero from a number in [-1, 1).
+/// The nearest f16 towards zero of a number in [-1, 1).
 fn f16_bits(value: f32) -> u16 {
     let bits = value.to_bits();
     let sign = (bits >> 16 & 0x8000) as u16;

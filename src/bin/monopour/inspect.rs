@@ -1,4 +1,4 @@
-//! `monopour inspect`: what a model takes and gives; for an artifact, also what is in it.
+//! `monopour inspect`: inputs and results of a model; for an artifact, also its contents.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let program = model::load(&args.model, &args.source, &[])?;
     #[cfg(not(feature = "compiler"))]
     let program = model::load_artifact(&args.model)?;
-    // What a source compiles to depends on the target: of it, only the signature is shown.
+    // The code of a source depends on the target: only its signature is shown.
     let whole = model::is_artifact(&args.model);
     if args.json {
         return stdout::print(&format!("{:#}", object(&program, whole)));
@@ -38,7 +38,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     stdout::print(&text(&program, whole))
 }
 
-/// Sizes of the dimensions, null where each run decides.
+/// Sizes of the dimensions, null for dynamic ones.
 fn shape(tensor: &TensorDesc) -> Vec<Option<u64>> {
     tensor.shape.iter().map(|extent| Some(*extent).filter(|extent| *extent != DYNAMIC)).collect()
 }

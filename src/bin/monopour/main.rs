@@ -32,7 +32,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 
-/// MLIR's C++ allocates by it, too: passes take a fifth less time than with the system's, and their time grows more evenly.
+/// MLIR's C++ uses it, too: passes take a fifth less time than with the system's, and grow more evenly.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -76,7 +76,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // mlir-opt's flags are not clap's: `opt` gets its arguments as they are, `--help` included.
+    // `opt` gets its arguments as they are, `--help` included: mlir-opt's flags are not clap's.
     #[cfg(feature = "compiler")]
     {
         if let Err(failure) = log::install() {
@@ -103,7 +103,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Run(args) => run::run(&args),
         #[cfg(feature = "compiler")]
         Command::Compile(args) => compile::run(&args),
-        // Unreachable in practice: `main` takes `opt` before clap sees it.
+        // Unreachable: `main` handles `opt` before clap.
         #[cfg(feature = "compiler")]
         Command::Opt { args } => match opt::run(&args) {
             0 => Ok(()),

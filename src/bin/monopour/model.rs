@@ -1,4 +1,4 @@
-//! Loading a MODEL argument: an artifact as it is, a source by compiling it.
+//! Loads a MODEL argument: an artifact, or a source that is compiled.
 
 use crate::failure::Failure;
 #[cfg(feature = "compiler")]
@@ -36,7 +36,7 @@ pub fn compile(
     Ok(compile_reported(path, source, targets, &progress)?.program)
 }
 
-/// Compiles a source, and keeps what the compiler says about it.
+/// Compiles a source, and returns the report.
 #[cfg(feature = "compiler")]
 pub fn compile_reported(
     path: &Path,

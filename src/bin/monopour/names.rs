@@ -1,16 +1,16 @@
-//! Names of inputs and results as names of files, and arguments that are part name, part path.
+//! File names of inputs and results, and arguments that are part name, part path.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Bytes that a file system takes in one name, less those of `.npy` and of the temporary beside it.
+/// Longest name in a file system, in bytes, less those of `.npy` and of the temporary file beside it.
 const MAX_NAME_BYTES: usize = 200;
 
 /// The file of a tensor in a folder.
 ///
-/// R0030 for a name that would lead out of the folder, or that no file can have.
+/// R0030 for a name that leads out of the folder, or that no file can have.
 pub fn file_in(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     let is_plain = !name.is_empty() && !name.starts_with('.') && name.len() <= MAX_NAME_BYTES;
     let is_forbidden = |c: char| c.is_control() || ['/', '\\', ':'].contains(&c);
@@ -23,7 +23,7 @@ pub fn file_in(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     )))
 }
 
-/// An argument's text before the first `separator`, and what follows as it is: a path need not be UTF-8.
+/// An argument's text before the first `separator`, and the path behind it, which need not be UTF-8.
 pub fn split_once(argument: &OsStr, separator: char) -> Option<(&str, PathBuf)> {
     let bytes = argument.as_encoded_bytes();
     let at = bytes.iter().position(|byte| char::from(*byte) == separator)?;

@@ -13,7 +13,7 @@ pub fn run(args: &[OsString]) -> i32 {
     monopour_ir::opt::run(args, PASSES)
 }
 
-/// Passes that are monopour's own.
+/// The replaced passes.
 const PASSES: &[OverridePass] = &[
     ONE_SHOT_BUFFERIZE,
     FINALIZING_BUFFERIZE,
@@ -45,7 +45,7 @@ const ONE_SHOT_BUFFERIZE: OverridePass = OverridePass {
     run: one_shot_bufferize,
 };
 
-/// Of the older document, where bufferization was one partial pass per dialect; upstream dropped it.
+/// From upstream's older partial bufferization, one pass per dialect; upstream dropped it.
 const FINALIZING_BUFFERIZE: OverridePass = OverridePass {
     argument: "finalizing-bufferize",
     help: "Finishes partial bufferization: folds to_tensor and to_buffer, and fails where a tensor is left",

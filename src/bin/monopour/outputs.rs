@@ -1,4 +1,4 @@
-//! Outputs of a run: written, summarised, compared.
+//! Outputs of a run: writes, summarises and compares them.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub fn write(folder: &Path, descs: &[TensorDesc], tensors: &[HostTensor]) -> Res
     Ok(())
 }
 
-/// Refuses names that no file in `folder` can have, before anything runs.
+/// Refuses names that no file in `folder` can have, before the run.
 pub fn check_names(folder: &Path, descs: &[TensorDesc]) -> Result<(), Failure> {
     descs.iter().try_for_each(|desc| file_in(folder, &desc.name).map(|_| ()))
 }
@@ -33,7 +33,7 @@ pub fn summary(desc: &TensorDesc, tensor: &HostTensor) -> String {
     if let (true, [value]) = (desc.scalar, &values[..]) {
         return format!("{desc} = {}", short(*value));
     }
-    // The sizes of this run in place of those that the program leaves open.
+    // The sizes of this run in place of dynamic ones.
     let desc = &TensorDesc { shape: tensor.shape().to_vec(), ..desc.clone() };
     if values.is_empty() {
         return format!("{desc}  empty");
@@ -60,8 +60,8 @@ fn short(value: f64) -> String {
     format!("{value:.5e}")
 }
 
-/// Compares each output with its `NAME.npy`: `|found - expected| <= atol + rtol * |expected|`, NaN equal to NaN.
-/// Says where each output's worst element is.
+/// Compares each output with its `NAME.npy`: `|found - expected| <= atol + rtol * |expected|`, NaN equal to NaN. Reports
+/// each output's worst element.
 pub fn check(
     folder: &Path,
     descs: &[TensorDesc],

@@ -1,4 +1,4 @@
-//! What a command is doing, on a terminal, once it takes longer than a second.
+//! A progress bar on a terminal, for commands that take longer than a second.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A command that is done within this time shows nothing.
+/// Shorter commands show nothing.
 const SHOWN_AFTER: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);
-/// Without colours: `NO_COLOR` and dull terminals get the same.
+/// Without colours: the same with `NO_COLOR` and on dull terminals.
 const TEMPLATE: &str = "{spinner} [{bar:20}] {pos}/{len} {wide_msg} {elapsed}";
 
-/// A bar over the steps of a command; gone when it is dropped.
+/// A bar over the steps of a command; removed when dropped.
 pub struct Progress {
     shown: Option<Shown>,
 }
@@ -25,7 +25,7 @@ struct Shown {
 }
 
 impl Progress {
-    /// A bar of `steps` steps on standard error: none where that is no terminal, or with `quiet`.
+    /// A bar of `steps` steps on standard error: none if that is no terminal, or with `quiet`.
     pub fn new(steps: usize, quiet: bool) -> Progress {
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         if quiet || is_dumb || !std::io::stderr().is_terminal() {
@@ -41,10 +41,10 @@ impl Progress {
         Progress { shown: Some(Shown { bar, over, waiter: Some(waiter) }) }
     }
 
-    /// The next step begins.
+    /// Begins the next step.
     pub fn step(&self, what: impl Into<String>) {
         if let Some(shown) = &self.shown {
-            // A step that begins ends the one before it.
+            // The step before is done.
             if !shown.bar.message().is_empty() {
                 shown.bar.inc(1);
             }
@@ -52,7 +52,7 @@ impl Progress {
         }
     }
 
-    /// Told of each phase of a compilation as it begins.
+    /// A callback for each phase of a compilation.
     #[cfg(feature = "compiler")]
     pub fn watch(self: &Arc<Progress>) -> Option<monopour::options::Watch> {
         self.shown.as_ref()?;
@@ -68,14 +68,14 @@ impl Drop for Progress {
         *over.lock().unwrap_or_else(PoisonError::into_inner) = true;
         signal.notify_all();
         if let Some(waiter) = shown.waiter.take() {
-            // It draws nothing after this, so that what the command prints stands alone.
+            // It draws nothing after this, so that the command's own output stands alone.
             let _ = waiter.join();
         }
         shown.bar.finish_and_clear();
     }
 }
 
-/// Draws the bar from [`SHOWN_AFTER`] on, until it is over.
+/// Draws the bar after [`SHOWN_AFTER`], unless it is over.
 fn show_later(bar: &ProgressBar, (over, signal): &(Mutex<bool>, Condvar)) {
     let mut is_over = over.lock().unwrap_or_else(PoisonError::into_inner);
     let mut wait = SHOWN_AFTER;

@@ -1,4 +1,4 @@
-//! `monopour run`: compile if need be, and run.
+//! `monopour run`: compiles a source, and runs.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -85,7 +85,7 @@ enum StatsFormat {
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut trace = Trace::new();
-    // The device before any thread: opening it may set a variable of this process's own environment.
+    // The device before any thread: opening it may set an environment variable.
     let device = trace.step("open device", || Device::open(&DeviceChoice::parse(&args.device)))?;
     let progress = Arc::new(Progress::new(steps(args), args.quiet));
     let (program, compile_ms) = load(args, &device, &mut trace, &progress)?;
@@ -144,7 +144,7 @@ fn steps(args: &RunArgs) -> usize {
     phases + 3 + args.warmup.saturating_add(args.repeat)
 }
 
-/// Kernels that the device rejects are the artifact's fault where there is one: its hash is right, its contents are not.
+/// Kernels that the device rejects are the fault of the artifact, if there is one: its hash is right, its contents are not.
 fn load_failure(model: &std::path::Path, error: runtime::Error) -> Failure {
     let is_rejected = matches!(error, runtime::Error::Rejected { .. });
     let failure = Failure::from(error);
@@ -167,7 +167,7 @@ fn load(
     let compiled = model::compile_reported(&args.model, &args.source, &targets, progress)?;
     let elapsed = trace.now_us() - start;
     trace.add("compiler", "compile", start, elapsed);
-    // Phases follow one another; what is between them counts to none.
+    // Phases follow one another; the time between them counts to none.
     let mut at = start;
     for timing in &compiled.report.timings {
         trace.add("compiler", timing.phase, at, timing.elapsed_ms * 1e3);
@@ -187,7 +187,7 @@ fn load(
     Ok((model::load_artifact(&args.model)?, None))
 }
 
-/// A program's donations are fixed when it is compiled: on an artifact the flag can only confirm them.
+/// Donations are fixed at compile time: on an artifact the flag can only confirm them.
 fn check_donations(program: &Program, names: &[String]) -> Result<(), Failure> {
     for name in names {
         match program.signature.inputs.iter().find(|input| input.name == *name) {
@@ -221,11 +221,11 @@ fn execute(
         if number == args.warmup + 1 {
             session.reset_times();
         }
-        // Donated inputs are used up by a run: each run gets its own, outside of what is timed.
+        // A run consumes donated inputs: each run gets its own, outside of the timed part.
         if restores && number > 0 {
             on_device = session.upload(given)?;
         }
-        // Results are loans: given back first, they serve the next run.
+        // Dropped results return their buffers to the pool for the next run.
         drop(outputs);
         let start = trace.now_us();
         outputs = session.execute(&on_device)?;

@@ -1,4 +1,4 @@
-//! From a model on the command line to a program: flags that several commands share.
+//! Sources and targets on the command line: flags that several commands share.
 
 use crate::failure::Failure;
 use crate::names::split_once;
@@ -35,7 +35,7 @@ pub fn options(args: &SourceArgs, targets: &[TargetDescription]) -> CompileOptio
     }
 }
 
-/// Steps of a compilation for so many targets: its phases.
+/// Steps of a compilation for this many targets: its phases.
 pub fn steps(targets: usize) -> usize {
     targets * monopour::pipeline::PHASES.len()
 }
@@ -48,7 +48,7 @@ pub fn target_of(device: &Device) -> TargetDescription {
     }
 }
 
-/// What `--target` names; without any, the target of the device that `auto` takes.
+/// The targets of `--target`; without any, that of the device that `auto` takes.
 pub fn targets(names: &[OsString]) -> Result<Vec<TargetDescription>, Failure> {
     if names.is_empty() {
         let device = Device::open(&DeviceChoice::Auto).map_err(Failure::from)?;

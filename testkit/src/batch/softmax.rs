@@ -2,7 +2,7 @@
 //!
 //! Before: `linalg.softmax dimension(1) ins(%a : T) outs(%b : U)`.
 //! After: `call @softmax0(%a, %b) : (T, U) -> ()`, and the function.
-//! Requires: static shapes of `f32`. Ensures: the destination is overwritten first, so that a source that shares its memory
+//! Requires: static shapes of `f32`. Ensures: the destination is overwritten first, so that a source in the same memory
 //! shows; a softmax is computed in f64 and rounded once.
 
 use monopour_ir::ops;
@@ -73,7 +73,7 @@ impl Function {
         self.line(&line);
     }
 
-    /// A loop per dimension around a body that is given the induction variables.
+    /// A loop per dimension; `body` gets the induction variables.
     fn nest(&mut self, shape: &[usize], body: impl FnOnce(&mut Self, &[String])) {
         let at: Vec<String> = (0..shape.len()).map(|d| format!("%i{d}")).collect();
         for (i, size) in at.iter().zip(shape) {

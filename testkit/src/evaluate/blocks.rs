@@ -5,7 +5,7 @@ use monopour_ir::ops;
 use monopour_ir::{Block, Op, Region};
 
 impl<'c> Interpreter<'c, '_> {
-    /// Runs a region from its entry block to a terminator that is no branch; returns that and its operands' values.
+    /// Runs a region from its entry block to a terminator that is no branch; returns it and its operands' values.
     pub(super) fn run_region(&mut self, region: Region<'c>, arguments: Vec<Datum>) -> Result<(Op<'c>, Vec<Datum>)> {
         let mut block = region.entry().ok_or_else(|| EvalError::Limit("a region is empty".into()))?;
         let mut arguments = arguments;
@@ -40,13 +40,13 @@ impl<'c> Interpreter<'c, '_> {
     }
 }
 
-/// Where a branch goes and with which block arguments; `None` for another terminator.
+/// The target of a branch and its block arguments; `None` for another terminator.
 fn branch<'c>(op: Op<'c>, mut values: Vec<Datum>) -> Result<Option<(Block<'c>, Vec<Datum>)>> {
     let selector = |values: &[Datum]| match values.first() {
         Some(Datum::Scalar(s)) => Ok(s.int()),
         _ => Err(unsupported(op.name(), op)),
     };
-    // Which successor, and where its operands begin and end.
+    // The successor, and the range of its operands.
     let (taken, range) = match op.name() {
         ops::cf::BR => (0, 0..values.len()),
         ops::cf::COND_BR => {

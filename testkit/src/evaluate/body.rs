@@ -13,7 +13,7 @@ pub(super) struct Body<'c> {
     registers: Vec<Scalar>,
     steps: Vec<Step<'c>>,
     precision: Precision,
-    /// Registers that the terminator hands on.
+    /// Registers of the terminator's operands.
     pub(super) yields: Vec<usize>,
 }
 
@@ -38,7 +38,7 @@ enum Pick {
 }
 
 impl<'c> Body<'c> {
-    /// Compiles a block of scalar ops; `None` for one with anything else in it (nested regions, for one).
+    /// Compiles a block of scalar ops; `None` for one with other ops, such as nested regions.
     pub(super) fn compile(interpreter: &Interpreter<'c, '_>, block: Block<'c>) -> Option<Self> {
         let mut c = Compiler { interpreter, slots: HashMap::new(), registers: vec![], steps: vec![] };
         for arg in block.args() {
@@ -79,7 +79,7 @@ impl<'c> Body<'c> {
         self.registers[register]
     }
 
-    /// For a body `acc + a * b` of floats (either order): which arguments `a` and `b` are, `acc` being the last argument.
+    /// For a body `acc + a * b` of floats (either order): the arguments `a` and `b`; `acc` is the last argument.
     pub(super) fn as_multiply_add(&self, arguments: usize) -> Option<(usize, usize)> {
         let ([multiply, add], Precision::Double) = (self.steps.as_slice(), self.precision) else { return None };
         let (Kind::Scalar(_, [a, b, _]), Kind::Scalar(_, [x, y, _])) = (&multiply.kind, &add.kind) else { return None };

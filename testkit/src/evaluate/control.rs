@@ -50,7 +50,7 @@ impl<'c> Interpreter<'c, '_> {
         Ok(self.run_region(region, vec![])?.1)
     }
 
-    /// Iterations in order, each result reduced as they come.
+    /// Iterations in order; each result is reduced in that order.
     fn parallel(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let counts = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
         let block = op.body().ok_or_else(|| unsupported(op.name(), op))?;
@@ -106,7 +106,7 @@ impl<'c> Interpreter<'c, '_> {
         }
     }
 
-    /// Each iteration reads the shared outputs as they were before the loop: iterations may not depend on each other.
+    /// Each iteration reads the initial shared outputs: iterations may not depend on each other.
     fn forall(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let block = op.body().ok_or_else(|| unsupported("scf.forall without a body", op))?;
         let terminator = block.terminator().ok_or_else(|| unsupported("scf.forall without a terminator", op))?;

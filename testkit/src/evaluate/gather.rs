@@ -1,4 +1,4 @@
-//! `tensor.gather` and `tensor.scatter`: slices of a tensor by coordinates that are data.
+//! `tensor.gather` and `tensor.scatter`: slices of a tensor at coordinates from a tensor.
 
 use super::scalar::{Scalar, bits_as, dtype_of};
 use super::{
@@ -8,14 +8,14 @@ use crate::host_tensor::HostTensor;
 use monopour_ir::Op;
 use std::rc::Rc;
 
-/// A gather or scatter, ready to be walked: one coordinate after the other, one element of its slice after the other.
+/// Iteration space of a gather or scatter: coordinates, then the elements of a slice.
 struct Walk {
     at: Rc<HostTensor>,
-    /// Dimensions of the whole tensor that a coordinate names, in its order.
+    /// Dimensions of the source tensor that a coordinate indexes, in its order.
     named: Vec<usize>,
     /// Sizes of the dimensions of the coordinates, without the last.
     batch: Vec<usize>,
-    /// Where each dimension of the whole stands in a slice; `None` where the slice has it not.
+    /// Position in a slice of each dimension of the source; `None` for one that the slice drops.
     places: Vec<Option<usize>>,
 }
 
@@ -36,7 +36,7 @@ impl Walk {
         Ok(Self { at, named, batch, places })
     }
 
-    /// For an element of the small tensor, the index of the element of the whole one that it stands for.
+    /// The source index of an element of the small tensor.
     fn whole(&self, index: &[i64]) -> Vec<i64> {
         let (batch, slice) = index.split_at(self.batch.len());
         let coordinate = |part: usize| {
@@ -52,7 +52,7 @@ impl Walk {
 }
 
 impl<'c> Interpreter<'c, '_> {
-    /// A coordinate out of range reads the nearest element.
+    /// A coordinate out of range is clamped.
     pub(super) fn gather_slices(&self, op: Op<'c>) -> Result<HostTensor> {
         let (source, at) = (self.tensor(op, 0)?, self.tensor(op, 1)?);
         let ty = op.result(0).ty().shape().ok_or_else(|| unsupported("an unranked gather", op))?;
@@ -72,7 +72,7 @@ impl<'c> Interpreter<'c, '_> {
         Ok(out)
     }
 
-    /// A coordinate out of range writes nothing; of several for one element the last one counts.
+    /// A coordinate out of range writes nothing; of several updates of an element the last one counts.
     pub(super) fn scatter_slices(&self, op: Op<'c>) -> Result<HostTensor> {
         let (part, at) = (self.tensor(op, 0)?, self.tensor(op, 2)?);
         let mut into = Rc::unwrap_or_clone(self.tensor(op, 1)?);
@@ -87,7 +87,7 @@ impl<'c> Interpreter<'c, '_> {
         Ok(into)
     }
 
-    /// The bits of each element as another type.
+    /// Bitcasts each element.
     pub(super) fn tensor_bitcast(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let source = self.tensor(op, 0)?;
         let dtype = dtype_of(op.result(0).ty()).ok_or_else(|| unsupported("a bitcast to this type", op))?;
@@ -98,7 +98,7 @@ impl<'c> Interpreter<'c, '_> {
         Ok(vec![Datum::Tensor(Rc::new(out))])
     }
 
-    /// `cf.assert`: a condition that does not hold ends the program.
+    /// `cf.assert`: a false condition ends the program.
     pub(super) fn assert(&self, op: Op<'c>) -> Result<Vec<Datum>> {
         if self.index(op, 0)? & 1 == 1 {
             return Ok(vec![]);

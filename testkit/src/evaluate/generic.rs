@@ -11,11 +11,11 @@ use monopour_ir::ops;
 use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Op};
 use std::rc::Rc;
 
-/// How an operand is addressed at an iteration.
+/// The access of an operand at an iteration.
 enum Access<'c> {
     /// A scalar operand.
     Scalar(Scalar),
-    /// A linear map: position = offset + sum of stride * iteration, checked once to stay inside.
+    /// A linear map: position = offset + sum of stride * iteration, bounds-checked once.
     Linear { tensor: usize, offset: i64, strides: Vec<i64> },
     /// A map with division or remainder, evaluated and checked at each iteration.
     Mapped { tensor: usize, map: AffineMap<'c> },
@@ -58,7 +58,7 @@ impl<'c> Interpreter<'c, '_> {
         Ok(vec![])
     }
 
-    /// The operands, and for a memref what it holds now.
+    /// The operands; a memref as its contents.
     fn contents(&self, op: Op<'c>) -> Result<Vec<Datum>> {
         let read = |i: usize| match self.operand(op, i)? {
             Datum::MemRef(_) => self.tensor(op, i).map(Datum::Tensor),
@@ -91,7 +91,7 @@ impl<'c> Interpreter<'c, '_> {
         }
     }
 
-    /// The slow way, for a body with regions in it.
+    /// The interpreter, for a body with regions.
     fn iterate_interpreted(&mut self, op: Op<'c>, operands: &mut Operands<'c>, ranges: &[usize]) -> Result<()> {
         let block = op.body().ok_or_else(|| unsupported("linalg.generic without a body", op))?;
         let mut index = vec![0i64; ranges.len()];
@@ -175,7 +175,7 @@ impl<'c> Operands<'c> {
     }
 }
 
-/// More iterations than elements of a tensor may have, as a matrix product has; bounded by the step limit.
+/// The number of iterations: may exceed a tensor's elements, as in a matrix product; bounded by the step limit.
 fn checked_iterations(ranges: &[usize]) -> Result<usize> {
     let count = ranges.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
     count.ok_or_else(|| super::EvalError::Limit(format!("{ranges:?} iterations")))
@@ -225,7 +225,7 @@ fn access<'c>(
         let reach = |sign: i64| -> i64 {
             coefficients.iter().zip(ranges).map(|(c, r)| (c * sign).max(0) * sign * (*r as i64 - 1)).sum()
         };
-        // A map that leaves its operand anywhere is refused, even if that element would be masked.
+        // A map that is out of bounds anywhere is an error, even for a masked element.
         if count > 0 && (constant + reach(-1) < 0 || constant + reach(1) >= *size as i64) {
             return Err(undefined("an access outside of an operand", op));
         }
@@ -265,7 +265,7 @@ fn linear(expr: AffineExpr, dims: usize) -> Option<(Vec<i64>, i64)> {
     }
 }
 
-/// The common contraction, without the register machine: true when it applied.
+/// A fast path for contractions, without the register machine; returns whether it applied.
 fn multiply_add<'c>(body: &Body<'c>, operands: &mut Operands<'c>, ranges: &[usize]) -> bool {
     let Some((a, b)) = body.as_multiply_add(operands.accesses.len()) else { return false };
     let acc = operands.accesses.len() - 1;

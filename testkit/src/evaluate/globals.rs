@@ -1,4 +1,4 @@
-//! The variables of `ml_program`: one value each, set before the program starts.
+//! The variables of `ml_program`: one value each, initialised before the program starts.
 
 use super::{Datum, Interpreter, Result, scalar::dtype_of, unsupported};
 use crate::host_tensor::HostTensor;

@@ -1,4 +1,4 @@
-//! Runs of programs on memrefs under a watch: what they compute, and what becomes of each buffer.
+//! Runs programs on memrefs and checks the lifetime of each buffer.
 //!
 //! ```text
 //! let program = Program::new(&module)?;                 // once
@@ -6,9 +6,9 @@
 //! assert_eq!(run.results, expected.results);
 //! ```
 //!
-//! Found at run time, on the path that is taken: uses after a free, double frees, frees of what is not from the heap.
-//! With [`Watch::Owners`] also leaks, and public functions that return or free what is not theirs.
-//! A private function and its callers may agree on anything.
+//! Checks, on the path that is executed: uses after a free, double frees, frees of memory that is not from the heap. With
+//! [`Watch::Owners`] also leaks, and public functions that return or free memory of others. Private functions and their
+//! callers have no contract.
 
 use super::memory::{Defect, Origin, datum};
 use super::{Datum, EvalError, Interpreter, Precision, Result, Weights, function, prepared};
@@ -17,48 +17,48 @@ use monopour_ir::ops;
 use monopour_ir::{Module, Op, WalkOrder};
 use std::collections::BTreeMap;
 
-/// Ops of linalg that are executed as they are.
+/// Ops of linalg that are executed without generalisation.
 const UNDERSTOOD: &[&str] = &[ops::linalg::GENERIC, ops::linalg::YIELD, ops::linalg::INDEX, ops::linalg::FILL];
 
-/// How much is watched.
+/// Which defects are checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Watch {
-    /// Accesses and frees: for a program without owners yet. A public function returns copies of what is not its own,
-    /// as its caller has to be able to free them.
+    /// Accesses and frees: for a program before deallocation. A public function returns copies of memory that is not its
+    /// own, so that its caller can free them.
     Accesses,
-    /// Owners besides: each buffer is freed once or returned, and public functions keep to their own.
+    /// Ownership besides: each buffer is freed once or returned, and public functions return and free only their own.
     Owners,
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
-    /// What the function returned; of a memref what it holds.
+    /// The function's results; a memref as its contents.
     pub results: Vec<HostTensor>,
-    /// What the memrefs among the arguments hold afterwards.
+    /// Final contents of the memref arguments.
     pub arguments: Vec<HostTensor>,
-    /// Likewise the globals that were used.
+    /// Final contents of the globals that were used.
     pub globals: BTreeMap<String, HostTensor>,
-    /// What it took.
+    /// Its cost.
     pub cost: Cost,
 }
 
-/// What a run took.
+/// The cost of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Cost {
     /// Buffers allocated on the heap.
     pub allocations: u64,
     /// Elements that `memref.copy` and `bufferization.clone` moved.
     pub copied_elements: u64,
-    /// How often `bufferization.clone` ran.
+    /// Executions of `bufferization.clone`.
     pub clones: u64,
-    /// Most bytes on the heap at once.
+    /// Peak heap bytes.
     pub peak_bytes: u64,
-    /// Numbers, in the order of a walk over the module, of the `memref.dealloc` ops that freed something.
+    /// Numbers, in the order of a walk over the module, of the `memref.dealloc` ops that freed a buffer.
     pub freeing: Vec<usize>,
 }
 
-/// A module made ready for many runs.
+/// A module prepared for many runs.
 pub struct Program<'c> {
     module: Module<'c>,
     weights: Weights,
@@ -66,12 +66,12 @@ pub struct Program<'c> {
 }
 
 impl<'c> Program<'c> {
-    /// Makes a module ready.
+    /// Prepares a module.
     ///
     /// # Errors
     /// See [`EvalError`].
     pub fn new(module: &Module<'c>) -> Result<Self> {
-        // Upstream's pass also drops what is dead, a load of freed memory for one.
+        // Upstream's pass also drops dead ops, such as a load of freed memory.
         let is_named = |op: &Op<'c>| op.dialect() == "linalg" && !UNDERSTOOD.contains(&op.name());
         let ops = module.op().nested(WalkOrder::Pre);
         let module = if ops.iter().any(is_named) { prepared(module)? } else { module.duplicate() };
@@ -122,7 +122,7 @@ fn buffers(values: &[Datum]) -> impl Iterator<Item = usize> {
 }
 
 impl<'c> Interpreter<'c, '_> {
-    /// Whether a public function kept to what its callers count on: arguments stay theirs, results become theirs.
+    /// Checks the contract of a public function: arguments stay the caller's, results become the caller's.
     pub(super) fn check_boundary(&self, func: Op<'c>, arguments: &[Datum], results: &[Datum]) -> Result<()> {
         let memory = &self.memory;
         let error = |defect, buffer| Err(memory.defect(defect, buffer, func));
@@ -143,7 +143,7 @@ impl<'c> Interpreter<'c, '_> {
         Ok(())
     }
 
-    /// Copies what a public function returns and what would be somebody else's too.
+    /// Copies results of a public function that are not uniquely its own.
     pub(super) fn own_results(&mut self, func: Op<'c>, arguments: &[Datum], results: &mut [Datum]) -> Result<()> {
         let mut taken: Vec<usize> = buffers(arguments).collect();
         for result in results {
@@ -171,7 +171,7 @@ impl<'c> Interpreter<'c, '_> {
     }
 }
 
-/// Whether two runs computed the same, bit for bit.
+/// Whether two runs computed the same values, bit for bit.
 ///
 /// # Errors
 /// The first difference.
@@ -187,7 +187,7 @@ pub fn same_values(a: &Run, b: &Run) -> std::result::Result<(), String> {
             }
         }
     }
-    // A global that is never used has no contents yet.
+    // A global that is never used has no contents.
     let differs = |(name, x): (&String, &HostTensor)| b.globals.get(name).is_some_and(|y| !same_tensor(x, y));
     match a.globals.iter().find(|(name, x)| differs((name, x))) {
         Some((name, _)) => Err(format!("@{name} differs")),
@@ -200,7 +200,7 @@ fn same_tensor(a: &HostTensor, b: &HostTensor) -> bool {
 }
 
 impl EvalError {
-    /// What happened to a buffer, if that was it.
+    /// The lifetime defect, if it is one.
     pub fn defect(&self) -> Option<Defect> {
         match self {
             Self::Lifetime { defect, .. } => Some(*defect),

@@ -1,4 +1,4 @@
-//! The linalg ops that are no structured loops: `softmax`, `pack`, `unpack`.
+//! linalg ops that are not structured loops: `softmax`, `pack`, `unpack`.
 
 use super::scalar::{Scalar, dtype_of};
 use super::{
@@ -10,7 +10,7 @@ use monopour_ir::Op;
 use monopour_ir::ops;
 use std::rc::Rc;
 
-/// Which dimensions of the plain tensor are tiled, and where its dimensions stand among the outer ones.
+/// The tiled dimensions of the plain tensor, and the order of the outer dimensions.
 struct Layout {
     inner: Vec<usize>,
     outer: Vec<usize>,

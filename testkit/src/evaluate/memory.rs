@@ -1,7 +1,7 @@
-//! Memory as the ops on memrefs see it: buffers with an identity, addresses that come back after a free, and views.
+//! Memory of ops on memrefs: buffers with an identity, reused addresses, and views.
 //!
-//! An address is given again as soon as its buffer is freed, most recent first, as an allocator would: a program that
-//! compares the pointer of a freed buffer with another one is found out by what it does then.
+//! An address is reused as soon as its buffer is freed, most recent first, as an allocator does: so a program that compares
+//! the pointer of a freed buffer with another one goes wrong visibly.
 
 use super::scalar::Scalar;
 use super::{EvalError, Result, element, filled, poison_of, set_element, undefined};
@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
-/// Where the first buffer lies; no buffer lies at 0.
+/// Address of the first buffer; 0 is none.
 const FIRST_ADDRESS: i64 = 4096;
-/// Buffers start at multiples of this.
+/// Alignment of buffers.
 const ALIGNMENT: i64 = 64;
 
-/// What can go wrong in the life of a buffer.
+/// Defects of a buffer's lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Defect {
     /// An access to a buffer that was freed.
@@ -31,7 +31,7 @@ pub enum Defect {
     ResultNotOwned,
     /// A public function returns one buffer twice.
     ResultShared,
-    /// A public function frees what its caller passed.
+    /// A public function frees its caller's memory.
     ArgumentFreed,
 }
 
@@ -49,12 +49,12 @@ impl fmt::Display for Defect {
     }
 }
 
-/// Where a buffer comes from.
+/// The origin of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
-    /// Somebody outside of the program, or a global.
+    /// The caller, or a global.
     Foreign,
-    /// `memref.alloc` and its like.
+    /// `memref.alloc` and other heap allocations.
     Heap,
     /// `memref.alloca`.
     Stack,
@@ -65,11 +65,11 @@ pub(super) struct Buffer {
     pub(super) origin: Origin,
     pub(super) is_alive: bool,
     address: i64,
-    /// Where it was allocated.
+    /// Location of its allocation.
     location: String,
 }
 
-/// What a memref is at run time.
+/// A memref at run time: a view of a buffer.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct View {
     pub(super) buffer: usize,
@@ -85,7 +85,7 @@ impl View {
         inside.then(|| self.offset + index.iter().zip(&self.strides).map(|(i, s)| i * s).sum::<i64>())
     }
 
-    /// Whether a memref of this type may look so.
+    /// Whether a memref of this type may have this layout.
     pub(super) fn fits(&self, ty: Type) -> bool {
         let Some(memref) = ty.as_memref() else { return ty.is_memref() };
         let same = |wanted: &i64, found: &i64| *wanted == DYNAMIC || wanted == found;
@@ -113,19 +113,19 @@ pub(super) struct Memory<'c> {
     /// Addresses of freed buffers by size in bytes.
     free: BTreeMap<i64, Vec<i64>>,
     next_address: i64,
-    /// Bytes on the heap now and at most.
+    /// Heap bytes now, and their peak.
     pub(super) live_bytes: u64,
     pub(super) peak_bytes: u64,
     pub(super) allocations: u64,
     pub(super) copied_elements: u64,
     pub(super) clones: u64,
-    /// Each `memref.dealloc` that freed something.
+    /// Each `memref.dealloc` that freed a buffer.
     pub(super) freeing: Vec<Op<'c>>,
     pub(super) globals: BTreeMap<String, usize>,
 }
 
 impl<'c> Memory<'c> {
-    /// A new buffer of this many elements; what it holds stands out.
+    /// A new buffer of this many elements, filled with poison.
     pub(super) fn allocate(&mut self, dtype: Dtype, sizes: &[i64], origin: Origin, location: String) -> Result<View> {
         let count = sizes.iter().try_fold(1usize, |n, d| n.checked_mul(usize::try_from(*d).ok()?));
         let count = super::element_count(&[count.unwrap_or(usize::MAX)])?;
@@ -151,7 +151,7 @@ impl<'c> Memory<'c> {
         View { buffer: self.buffers.len() - 1, offset: 0, sizes: sizes.to_vec(), strides: dense_strides(sizes) }
     }
 
-    /// Ends the life of a buffer, however it began.
+    /// Ends the lifetime of a buffer of any origin.
     pub(super) fn release(&mut self, buffer: usize) {
         let it = &mut self.buffers[buffer];
         it.is_alive = false;
@@ -163,7 +163,7 @@ impl<'c> Memory<'c> {
         self.free.entry(rounded).or_default().push(it.address);
     }
 
-    /// Frees what an op asks to be freed.
+    /// Frees a buffer for an op.
     pub(super) fn free(&mut self, op: Op<'c>, buffer: usize) -> Result<()> {
         let it = &self.buffers[buffer];
         let defect = match (it.origin, it.is_alive) {
@@ -189,7 +189,7 @@ impl<'c> Memory<'c> {
         EvalError::Lifetime { defect, what, location: format!("{} ({op})", op.location()) }
     }
 
-    /// Any access comes through here.
+    /// The buffer of an access, if it is live.
     fn alive(&self, op: Op<'c>, view: &View) -> Result<&Buffer> {
         let buffer = &self.buffers[view.buffer];
         if buffer.is_alive { Ok(buffer) } else { Err(self.defect(Defect::UseAfterFree, view.buffer, op)) }

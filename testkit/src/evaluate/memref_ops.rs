@@ -150,7 +150,8 @@ impl<'c> Interpreter<'c, '_> {
         Ok(vec![datum(view)])
     }
 
-    /// In order: what is set, not retained and not freed yet is freed. A retained memref is owned where something set is it.
+    /// In order: each memref that is set, not retained and not freed yet is freed. A retained memref is owned where a set
+    /// one has its buffer.
     fn conditional_dealloc(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
         let count = usize::try_from(*segments.first().unwrap_or(&0)).unwrap_or(0);
@@ -169,7 +170,7 @@ impl<'c> Interpreter<'c, '_> {
         Ok(retained.iter().map(|kept| int(i64::from(is_owned(kept)))).collect())
     }
 
-    /// Ops that show memory in another way.
+    /// Ops that return a view of memory.
     fn view(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let from = self.memref(op, 0)?;
         let ty = op.result(0).ty();
@@ -227,7 +228,7 @@ impl<'c> Interpreter<'c, '_> {
         Ok(View { buffer: from.buffer, offset, sizes: pick(&sizes), strides: pick(&strides) })
     }
 
-    /// Expansions and collapses of memory without gaps.
+    /// Expansions and collapses of contiguous memory.
     fn reshaped(&self, op: Op<'c>, from: &View, ty: Type<'c>) -> Result<View> {
         if from.strides != dense_strides(&from.sizes) {
             return Err(unsupported("a reshape of a view with gaps", op));

@@ -1,11 +1,11 @@
-//! A reference evaluator with value semantics: what a program on tensors means, computed in f64 and exact integers.
+//! A reference evaluator with value semantics: programs on tensors, computed in f64 and exact integers.
 //!
-//! Tensors are values, never memory: nothing here aliases, so nothing here can be wrong about aliasing.
-//! Floats of every type are f64 throughout and are not rounded between ops, unless `evaluate_in_type` is asked;
-//! integers wrap at their width.
-//! `tensor.empty` holds NaN (floats) or a pattern that stands out (integers), so that a read of it shows in the result.
-//! Named linalg ops are generalised by upstream's pass on a clone, so that one implementation of `linalg.generic` serves all.
-//! Memrefs are views of buffers with a life of their own (`memory`); `lifetimes` watches over it.
+//! Tensors are values, so that no bug of aliasing is possible.
+//!
+//! Floats of every type are f64 throughout and are not rounded between ops, except by `evaluate_in_type`; integers wrap at
+//! their width. `tensor.empty` is NaN (floats) or an unusual pattern (integers), so that a read of it shows in the result.
+//! Named linalg ops are generalised by upstream's pass on a clone, so that one implementation of `linalg.generic` serves
+//! all. Memrefs are views of buffers with lifetimes (`memory`), which `lifetimes` checks.
 //! Limits: static and dynamic ranked tensors and memrefs of f16, bf16, f32, f64, iN (N <= 64) and index.
 
 mod blocks;
@@ -32,40 +32,40 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::rc::Rc;
 
-/// Ops and loop iterations that one evaluation may take: far above any test, far below a night.
+/// Most ops and loop iterations of one evaluation: far above any test, yet it ends within hours.
 const MAX_STEPS: u64 = 20_000_000_000;
-/// Elements of one tensor.
+/// Most elements of one tensor.
 const MAX_ELEMENTS: usize = 1 << 28;
-/// Nested calls.
+/// Most nested calls.
 const MAX_CALL_DEPTH: usize = 64;
-/// What the integers of `tensor.empty` hold: nothing that a program would compute by chance.
+/// Integers of `tensor.empty`: a value that no program computes by chance.
 const POISON_INT: i64 = 0x5a5a_5a5a_5a5a_5a5a;
 
-/// Why a program has no value here.
+/// Why a program has no value.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum EvalError {
     /// An op, type or attribute that the evaluator does not cover.
     Unsupported {
-        /// What it is.
+        /// The unsupported item.
         what: String,
-        /// Where it is.
+        /// Its location.
         location: String,
     },
     /// The program has undefined behaviour on these inputs.
     Undefined {
-        /// What happened.
+        /// The undefined behaviour.
         what: String,
-        /// Where.
+        /// Its location.
         location: String,
     },
-    /// A buffer is used or freed when it must not, or lives on.
+    /// A lifetime defect of a buffer.
     Lifetime {
-        /// What happened.
+        /// The defect.
         defect: Defect,
-        /// To which buffer.
+        /// The buffer.
         what: String,
-        /// Where.
+        /// The location.
         location: String,
     },
     /// The inputs do not fit the entry function.
@@ -114,8 +114,8 @@ pub fn evaluate_with_weights(
     run(module, entry, inputs, weights, Precision::Double)
 }
 
-/// As [`evaluate`], with every float rounded to its type after every op: elementary arithmetic then gives, bit for bit,
-/// what a machine computes that neither reorders nor contracts.
+/// As [`evaluate`], with every float rounded to its type after every op: for elementary arithmetic, bit for bit the result
+/// of a machine that neither reorders nor contracts.
 ///
 /// # Errors
 /// See [`EvalError`].
@@ -123,7 +123,7 @@ pub fn evaluate_in_type(module: &Module, entry: &str, inputs: &[HostTensor]) -> 
     run(module, entry, inputs, &Weights::new(), Precision::OfType)
 }
 
-/// What the results of float ops are rounded to.
+/// Rounding of the results of float ops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Precision {
     /// To f64, whatever the type.
@@ -158,7 +158,7 @@ fn prepared<'c>(module: &Module<'c>) -> Result<Module<'c>> {
     Ok(module)
 }
 
-/// Upstream folds a pad whose result has the type of its source, though a negative pad may stand on one side.
+/// Upstream folds a pad whose result has the type of its source, although a negative pad on one side may shift it.
 fn keep_pads(module: &Module) {
     let mut rw = Rewriter::new(module.context());
     for pad in module.op().find_all(ops::tensor::PAD) {
@@ -170,7 +170,7 @@ fn function<'c>(module: &Module<'c>, entry: &str) -> Result<Op<'c>> {
     module.symbol(entry).ok_or_else(|| EvalError::Inputs(format!("there is no function @{entry}")))
 }
 
-/// What an SSA value holds.
+/// An SSA value at run time.
 #[derive(Clone, Debug)]
 enum Datum {
     Scalar(Scalar),
@@ -183,16 +183,16 @@ struct Interpreter<'c, 'm> {
     weights: &'m Weights,
     precision: Precision,
     env: HashMap<Value<'c>, Datum>,
-    /// What the variables of `ml_program` hold, from their first use on.
+    /// Values of the variables of `ml_program`, from their first use on.
     globals: HashMap<String, Datum>,
     /// Iteration of the innermost `linalg.generic` whose body is interpreted op by op.
     indices: Vec<Vec<i64>>,
-    /// Of the `vector.mask` around the op that runs.
+    /// The mask of the enclosing `vector.mask`.
     mask: Option<Rc<HostTensor>>,
     memory: Memory<'c>,
-    /// What functions that have not returned yet have on the stack.
+    /// Stack buffers of functions that have not returned.
     stack: Vec<usize>,
-    /// Whether public functions are held to what their callers count on.
+    /// Whether the contract of public functions is checked.
     watches: bool,
     steps: u64,
     depth: usize,
@@ -218,7 +218,7 @@ impl<'c, 'm> Interpreter<'c, 'm> {
 }
 
 impl<'c> Interpreter<'c, '_> {
-    /// What the entry function gets. A memref is a buffer of the caller's.
+    /// The arguments of the entry function. A memref is a buffer of the caller.
     fn bind_inputs(&mut self, func: Op<'c>, inputs: &[HostTensor]) -> Result<Vec<Datum>> {
         let (types, _) = func.function_type().ok_or_else(|| unsupported("an entry without a function type", func))?;
         if types.len() != inputs.len() {
@@ -246,7 +246,7 @@ impl<'c> Interpreter<'c, '_> {
         types.iter().zip(inputs).enumerate().map(bind).collect()
     }
 
-    /// What the entry function returned.
+    /// The results of the entry function.
     fn results(&self, func: Op<'c>, results: Vec<Datum>) -> Result<Vec<HostTensor>> {
         let types = func.function_type().map(|t| t.1).unwrap_or_default();
         let read = |(datum, ty): (Datum, Type<'c>)| match datum {
@@ -516,7 +516,7 @@ fn position(shape: &[usize], index: &[i64]) -> Option<usize> {
     Some(at)
 }
 
-/// The element that is nearest to an index, as kernels read it; of a tensor without elements, zero.
+/// The element at the clamped index, as kernels read it; zero of a tensor without elements.
 fn nearest(tensor: &HostTensor, index: &[i64]) -> Scalar {
     if tensor.is_empty() {
         return if tensor.dtype.is_float() { Scalar::Float(0.0) } else { Scalar::Int(0) };

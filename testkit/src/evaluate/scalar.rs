@@ -113,7 +113,7 @@ impl ScalarOp {
     }
 }
 
-/// The result of a division that arith leaves undefined, in a kernel: the divisor counts as 1.
+/// The result in a kernel of a division that arith leaves undefined: by 1.
 pub(super) fn divided_by_one(op: Op, dividend: Scalar) -> Option<Scalar> {
     match op.name() {
         ops::arith::DIVSI
@@ -246,7 +246,7 @@ fn other_op(op: Op, name: &str, from: Dtype, to: Dtype) -> Option<ScalarOp> {
     Some(ScalarOp::Convert(how, from, to))
 }
 
-/// Wraps; a negative exponent leaves the whole part of the fraction, 0 for a base of 0.
+/// Wraps; a negative exponent gives the truncated fraction, 0 for a base of 0.
 fn integer_power(base: i64, exponent: i64) -> i64 {
     if exponent < 0 {
         return if base == 1 || (base == -1 && exponent % 2 == 0) { 1 } else { -i64::from(base == -1) };

@@ -1,4 +1,4 @@
-//! The tensor dialect, and the few bufferization ops that work on tensors.
+//! The tensor dialect, and the bufferization ops on tensors.
 
 use super::body::Body;
 use super::scalar::{Scalar, dtype_of};
@@ -182,7 +182,7 @@ impl<'c> Interpreter<'c, '_> {
         let out = filled(source.dtype, checked_shape(op, &shape)?, Scalar::Int(0));
         let inside = |index: &[i64]| index.iter().zip(&low).zip(&sizes).all(|((i, l), s)| (0..*s).contains(&(i - l)));
         let mut out = self.generate(op, out, |index| !inside(index))?;
-        // What a negative pad takes away is not there.
+        // A negative pad removes elements.
         let mut index = vec![0i64; source.shape.len()];
         for place in 0..source.len() {
             let to: Vec<i64> = index.iter().zip(&low).map(|(i, low)| i + low).collect();
@@ -194,7 +194,7 @@ impl<'c> Interpreter<'c, '_> {
         Ok(out)
     }
 
-    /// Sets the wanted elements to what the op's body yields for their index.
+    /// Sets the elements for which `wanted` holds to the op's body at their index.
     fn generate(&mut self, op: Op<'c>, mut out: HostTensor, wanted: impl Fn(&[i64]) -> bool) -> Result<HostTensor> {
         let block = op.body().ok_or_else(|| unsupported("an op without a body", op))?;
         if out.is_empty() {

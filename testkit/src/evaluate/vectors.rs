@@ -1,4 +1,4 @@
-//! The vector dialect where it meets tensors: transfers, gather, scatter, masks. A vector is held as a tensor of its shape.
+//! The vector dialect on tensors: transfers, gather, scatter, masks. A vector is held as a tensor of its shape.
 
 use super::{
     Datum, Interpreter, Result, Scalar, advance, element, element_count, filled, position, set_element, undefined,
@@ -9,7 +9,7 @@ use monopour_ir::ops;
 use monopour_ir::{AffineExprKind, AffineMap, Block, InsertionPoint, Module, Op, OpSpec, Region, Rewriter};
 use std::rc::Rc;
 
-/// Where the elements of a transferred vector lie, one entry per dimension of the vector.
+/// Positions of a transferred vector's elements, per dimension of the vector.
 struct Transfer {
     /// First index in the tensor.
     first: Vec<i64>,
@@ -19,10 +19,10 @@ struct Transfer {
     mask: Option<Rc<HostTensor>>,
 }
 
-/// Puts a region around what is read and then written under a mask.
+/// Puts a region around a value that is read and then written under a mask.
 ///
-/// MLIR 22 folds a write of a whole tensor's read to the tensor that was read, whatever the masks of the two, and any pass
-/// that rewrites greedily does so, that which makes named operations generic, too.
+/// MLIR 22 folds a write of a whole tensor's read to that tensor, whatever the masks of the two, in every pass that rewrites
+/// greedily, the generalisation of named ops included.
 pub(super) fn keep_masks(module: &Module) -> Result<()> {
     let has_mask = |op: Op| {
         let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints());
@@ -77,7 +77,7 @@ impl<'c> Interpreter<'c, '_> {
         Ok(out)
     }
 
-    /// `tensor`: which operand the tensor is; the segments say how many indices follow.
+    /// `tensor`: number of the tensor operand; the segments give the number of indices.
     fn transfer(&self, op: Op<'c>, tensor: usize) -> Result<Transfer> {
         let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
         let indices = segments.get(tensor + 1).copied().unwrap_or(0) as usize;
@@ -119,7 +119,7 @@ impl<'c> Interpreter<'c, '_> {
         outcome.map(|()| into)
     }
 
-    /// Runs the masked op with the mask as its own.
+    /// Runs the masked op with this mask.
     fn masked(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let block = op.body().ok_or_else(|| unsupported("vector.mask without a body", op))?;
         if op.num_operands() != 1 || block.ops().len() > 2 {
@@ -155,7 +155,7 @@ impl<'c> Interpreter<'c, '_> {
         Ok(base)
     }
 
-    /// The offsets of gather and scatter move along the innermost dimension.
+    /// The offsets of gather and scatter are along the innermost dimension.
     fn scattered(&self, op: Op<'c>, shape: &[usize], offset: i64, first: usize) -> Result<usize> {
         let mut index = (first..first + shape.len()).map(|i| self.index(op, i)).collect::<Result<Vec<_>>>()?;
         if let Some(last) = index.last_mut() {
@@ -176,7 +176,7 @@ impl<'c> Interpreter<'c, '_> {
 }
 
 impl Transfer {
-    /// Position of an element in the tensor; `None` where it is masked or outside.
+    /// Position of an element in the tensor; `None` for one that is masked or out of bounds.
     fn locate(&self, op: Op, shape: &[usize], index: &[i64]) -> Result<Option<usize>> {
         if !self.is_set(index) {
             return Ok(None);
@@ -189,7 +189,7 @@ impl Transfer {
         }
         let found = position(shape, &at);
         let checked = |(dim, free): (&Option<usize>, &bool)| {
-            // Promised to be inside: leaving the tensor is undefined.
+            // `in_bounds` is a promise: leaving the tensor is undefined.
             dim.is_some_and(|d| *free && !(0..shape[d] as i64).contains(&at[d]))
         };
         if found.is_none() && self.along.iter().zip(&self.in_bounds).any(checked) {
@@ -198,7 +198,7 @@ impl Transfer {
         Ok(found)
     }
 
-    /// A mask has the dimensions that are transferred, in the order of the tensor.
+    /// A mask has the transferred dimensions, in the order of the tensor.
     fn is_set(&self, index: &[i64]) -> bool {
         let Some(mask) = &self.mask else { return true };
         let mut dims: Vec<(usize, i64)> =

@@ -3,7 +3,7 @@
 use super::control::names;
 use super::{Generator, Scope, Ty, list};
 
-/// Blocks are indented as the function is.
+/// Indentation of block labels, that of the function.
 const LABEL: &str = "^bb";
 
 impl Generator<'_> {
@@ -12,14 +12,14 @@ impl Generator<'_> {
         format!("{LABEL}{}", self.labels)
     }
 
-    /// Values that a branch hands to a block of arguments of these types; `own`: what a loop carries.
+    /// Branch operands for a block with arguments of these types; `own`: values that a loop carries.
     fn handed(&mut self, scope: &mut Scope, types: &[Ty], own: &[String]) -> Vec<(String, Ty)> {
         let mut values = self.yielded(scope, types, own);
         self.keep_apart(scope, &mut values);
         values
     }
 
-    /// The types of one or two values that blocks hand on.
+    /// The types of one or two branch operands.
     fn handed_types(&mut self, scope: &Scope) -> Vec<Ty> {
         (0..1 + self.rng.below(2)).map(|_| self.pick(scope).1).collect()
     }
@@ -37,7 +37,7 @@ impl Generator<'_> {
         arguments
     }
 
-    /// A block that ends with a branch to `target`; what it hands there.
+    /// A block that ends with a branch to `target`; returns its operands.
     fn side(&mut self, scope: &Scope, depth: usize, label: &str, target: &str, types: &[Ty]) -> Vec<(String, Ty)> {
         let mut side = scope.clone();
         self.begin(&mut side, label, &[], &[]);
@@ -48,13 +48,13 @@ impl Generator<'_> {
         values
     }
 
-    /// Two ways to one block; one of them may be empty.
+    /// Two paths to one block; one of them may be empty.
     pub(super) fn diamond(&mut self, scope: &mut Scope, depth: usize) {
         let types = self.handed_types(scope);
         let listed = list(&types).join(", ");
         let (bit, left, right, join) = (self.bit(scope), self.label(), self.label(), self.label());
         if self.shape.more.defects && self.percent(15) {
-            // Both ways are one edge each to the same block.
+            // Both paths are one edge each to the same block.
             let (a, b) = (self.handed(scope, &types, &[]), self.handed(scope, &types, &[]));
             let edge = |values: &[(String, Ty)]| format!("{join}({} : {listed})", names(values));
             self.line(scope, &format!("cf.cond_br {bit}, {}, {}", edge(&a), edge(&b)));
@@ -73,7 +73,7 @@ impl Generator<'_> {
         self.begin(scope, &join, &types, &from);
     }
 
-    /// Several ways by number to one block.
+    /// A `cf.switch` with paths to one block.
     pub(super) fn switch(&mut self, scope: &mut Scope, depth: usize) {
         let types = self.handed_types(scope);
         let (flag, index, join) = (self.name(), self.rng.pick(&scope.indices).clone(), self.label());
@@ -89,7 +89,7 @@ impl Generator<'_> {
         self.begin(scope, &join, &types, &from);
     }
 
-    /// A loop of a head, a body and an exit; at most three rounds.
+    /// A loop of a head, a body and an exit; at most three iterations.
     pub(super) fn block_loop(&mut self, scope: &mut Scope, depth: usize) {
         let types = self.handed_types(scope);
         let listed = list(&types).join(", ");
@@ -100,7 +100,7 @@ impl Generator<'_> {
         let carried: Vec<String> = types.iter().map(|_| self.name()).collect();
         let declared: Vec<String> = carried.iter().zip(&types).map(|(a, t)| format!("{a}: {t}")).collect();
         self.line(scope, &format!("{head}({counter}: index, {}):", declared.join(", ")));
-        // What the head makes is seen by the body and by what comes after the loop.
+        // Values of the head dominate the body and the exit.
         let from: Vec<&str> = inits.iter().map(|(n, _)| n.as_str()).collect();
         for (name, ty) in carried.iter().zip(&types) {
             self.joined(scope, name.clone(), *ty, &from);
@@ -131,7 +131,7 @@ impl Generator<'_> {
         self.begin(scope, &exit, &types, &[results, inits, values].concat());
     }
 
-    /// `scf.execute_region`, of several blocks where there are such.
+    /// `scf.execute_region`, of several blocks where these are enabled.
     pub(super) fn execute_region(&mut self, scope: &mut Scope, depth: usize) {
         let types = self.handed_types(scope);
         let (name, listed) = (self.name(), list(&types).join(", "));

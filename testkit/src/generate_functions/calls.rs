@@ -1,4 +1,4 @@
-//! Functions that are called: small ones, recursive ones, ones without a body.
+//! Callees: small functions, recursive ones, declarations.
 
 use super::control::names;
 use super::{Callee, Generator, Scope, Shape, Ty, define, list};
@@ -28,13 +28,13 @@ pub(super) fn callees(rng: &mut Rng, shape: Shape, text: &mut String) -> Vec<Cal
     callees
 }
 
-/// Two results of a function that is not analysed may be one tensor.
+/// Two results of a function that is not analysed may alias.
 fn number_of_results(rng: &mut Rng, shape: Shape) -> u64 {
     let results = 1 + rng.below(2);
     if shape.more.defects { results } else { 1 }
 }
 
-/// A declaration. What it says of an argument is one of `bufferization.access`, or nothing.
+/// A declaration. `bufferization.access` of an argument is random or missing.
 fn external(rng: &mut Rng, name: &str, shape: Shape, text: &mut String) -> Callee {
     let any = |rng: &mut Rng| *rng.pick(&super::TYPES[..super::BASIC_TYPES]);
     let inputs: Vec<Ty> = (0..1 + rng.below(2)).map(|_| any(rng)).collect();
@@ -123,7 +123,7 @@ impl Generator<'_> {
         self.call_of(scope, &callee, operands);
     }
 
-    /// A call with these operands, numbers included; its name.
+    /// A call with these operands, numbers included; returns its name.
     fn call_of(&mut self, scope: &mut Scope, callee: &Callee, operands: Vec<String>) -> String {
         let name = self.name();
         let mut types = list(&callee.inputs);
@@ -147,7 +147,7 @@ impl Generator<'_> {
         name
     }
 
-    /// The results of a call: each in memory of the operands, or its own.
+    /// The results of a call: each aliases operands, or is new.
     fn called(&mut self, scope: &mut Scope, name: &str, callee: &Callee, operands: &[&str]) {
         for (i, ty) in callee.results.iter().enumerate() {
             self.made(scope, format!("{name}#{i}"), *ty, operands);

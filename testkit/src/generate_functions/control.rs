@@ -8,21 +8,21 @@ pub(super) fn names(values: &[(String, Ty)]) -> String {
 }
 
 impl Generator<'_> {
-    /// The results of an operation with regions; each may be any of `from`.
+    /// The results of an operation with regions; each may alias any of `from`.
     pub(super) fn results(&mut self, scope: &mut Scope, name: &str, types: &[Ty], from: &[&str]) {
         for (i, ty) in types.iter().enumerate() {
             self.joined(scope, format!("{name}#{i}"), *ty, from);
         }
     }
 
-    /// Arguments of a region: each iteration has contents of its own.
+    /// Arguments of a region: new contents in each iteration.
     pub(super) fn arguments(&mut self, scope: &mut Scope, names: &[String], types: &[Ty]) {
         for (name, ty) in names.iter().zip(types) {
             self.made(scope, name.clone(), *ty, &[]);
         }
     }
 
-    /// Values of these types, to be yielded; `own`: arguments of the loop, taken where the coin says so.
+    /// Values of these types to yield; `own`: arguments of the loop, taken at random.
     pub(super) fn yielded(&mut self, scope: &mut Scope, types: &[Ty], own: &[String]) -> Vec<(String, Ty)> {
         let mut values = Vec::new();
         for (i, ty) in types.iter().enumerate() {
@@ -63,11 +63,11 @@ impl Generator<'_> {
         self.counted_loop(scope, depth, (&name, &counter, &args), (&inits, &types), ("", "%c0", &bound));
     }
 
-    /// Bounds that are constants, and how they compare.
+    /// Constant bounds, and their comparison.
     fn written_bounds(&mut self, scope: &Scope) -> (String, String, String) {
         let unsigned = self.percent(30);
         if unsigned && self.shape.more.defects && self.percent(50) {
-            // As unsigned numbers there is nothing between them.
+            // Empty as unsigned numbers.
             let lower = self.name();
             self.line(scope, &format!("{lower} = arith.constant -2 : index"));
             return ("unsigned ".to_owned(), lower, "%c5".to_owned());
@@ -206,7 +206,7 @@ impl Generator<'_> {
         cases
     }
 
-    /// Rows in parallel: each iteration makes the row of its number.
+    /// Rows in parallel: each iteration computes the row of its number.
     pub(super) fn forall(&mut self, scope: &mut Scope, depth: usize) {
         if !self.shape.parallel {
             return self.for_loop(scope, depth);

@@ -1,9 +1,9 @@
-//! Tensors that operations allocate.
+//! Tensors from operations that allocate.
 
 use super::{Generator, Scope, Ty};
 
 impl Generator<'_> {
-    /// A tensor that is made of numbers, of parts, or copied.
+    /// A tensor from elements, of parts, or a copy.
     pub(super) fn create(&mut self, scope: &mut Scope) {
         match self.rng.below(8) {
             0 => self.elements(scope),
@@ -12,7 +12,7 @@ impl Generator<'_> {
             3 => self.pad(scope),
             4 => self.concat(scope),
             5 => self.alloc_tensor(scope),
-            // A loop of blocks may need a copy where none can be made.
+            // A loop of blocks may need a copy where none can be inserted.
             6 if self.shape.more.defects || !self.shape.more.blocks => self.materialize(scope),
             _ => {
                 let ty = self.any_type();
@@ -36,7 +36,7 @@ impl Generator<'_> {
         self.made(scope, name, ty, &[]);
     }
 
-    /// The elements of another tensor in reverse order, or of a place that only the first position says.
+    /// The elements of another tensor in reverse order, or at an index of the first position alone.
     fn generate(&mut self, scope: &mut Scope) {
         let (tensor, ty) = self.pick(scope);
         if ty == Ty::Point {

@@ -1,4 +1,4 @@
-//! Operations of random functions that need no regions of their own.
+//! Operations of random functions without regions.
 
 use super::{Generator, Scope, Ty};
 
@@ -37,7 +37,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A slice, mostly changed and put back.
+    /// A slice, mostly changed and inserted again.
     pub(super) fn slice(&mut self, scope: &mut Scope) {
         let (tensor, ty) = self.pick(scope);
         let (part, at) = self.part(scope, ty);
@@ -96,7 +96,7 @@ impl Generator<'_> {
             return name;
         }
         self.line(scope, &format!("{name} = tensor.empty() : {ty}"));
-        // Undefined contents: it is written before anything else may see it.
+        // Undefined contents: overwritten before any other use.
         let same = scope.all_of_type(ty);
         if same.is_empty() || self.percent(50) {
             self.fill_into(scope, &name, ty);
@@ -119,13 +119,13 @@ impl Generator<'_> {
         self.generic(scope, &sources, destination, ty, reads);
     }
 
-    /// `linalg.generic` of one or two inputs, all of type `ty`; `reads`: it uses what the destination held.
+    /// `linalg.generic` of one or two inputs, all of type `ty`; `reads`: it uses the destination's old value.
     pub(super) fn generic(&mut self, scope: &mut Scope, sources: &[String], destination: &str, ty: Ty, reads: bool) {
         let rank = ty.dims().len();
         let dims: Vec<String> = (0..rank).map(|d| format!("d{d}")).collect();
         let from = dims.join(", ");
         let identity = format!("affine_map<({from}) -> ({from})>");
-        // A transposed input reads other positions than are written.
+        // A transposed input is read at other positions than are written.
         let crossed = if ty == Ty::Square { "affine_map<(d0, d1) -> (d1, d0)>".to_owned() } else { identity.clone() };
         let mut maps = Vec::new();
         for _ in sources {

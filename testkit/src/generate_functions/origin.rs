@@ -1,16 +1,16 @@
-//! What each tensor of a random function may share memory with: an upper bound, known while the text is written.
+//! Possible aliases of each tensor of a random function: an upper bound, tracked while the text is written.
 //!
-//! Only used to leave out what MLIR 22.1.8 is known to get wrong ([`super::More::defects`]).
+//! Used only to leave out constructs that MLIR 22.1.8 is known to get wrong ([`super::More::defects`]).
 
 use super::{Generator, Scope, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where the memory of a tensor comes from.
+/// The origin of a tensor's memory.
 #[derive(Clone, Debug, Default)]
 struct Origin {
-    /// Numbers of allocations that it may be.
+    /// Numbers of its possible allocations.
     memory: BTreeSet<u32>,
-    /// The loops around the operation that made its contents; views are as their source.
+    /// The loops around the operation that defined its contents; a view has those of its source.
     loops: usize,
 }
 
@@ -30,7 +30,7 @@ impl Origins {
         names.iter().map(|n| self.by_name.get(*n).map_or(0, |o| o.loops)).min().unwrap_or(0)
     }
 
-    /// What a loop of blocks made is seen after it, where it no longer is made anew in each round.
+    /// Values of a loop of blocks are live after it, where they no longer are redefined per iteration.
     fn leave(&mut self, names: impl Iterator<Item = String>, loops: usize) {
         for name in names {
             if let Some(origin) = self.by_name.get_mut(&name) {
@@ -51,31 +51,31 @@ impl Origins {
 }
 
 impl Generator<'_> {
-    /// A tensor whose contents are made here, perhaps in the memory of some of `from`.
+    /// A tensor whose contents are defined here, perhaps in the memory of some of `from`.
     pub(super) fn made(&mut self, scope: &mut Scope, name: String, ty: Ty, from: &[&str]) {
         self.origins.add(&name, from, scope.loops);
         scope.tensors.push((name, ty));
     }
 
-    /// A tensor that is one of `from`, or a part of one.
+    /// A view of one of `from`.
     pub(super) fn viewed(&mut self, scope: &mut Scope, name: String, ty: Ty, from: &[&str]) {
         let loops = self.origins.loops(from);
         self.origins.add(&name, from, loops);
         scope.tensors.push((name, ty));
     }
 
-    /// A tensor that regions or blocks handed out.
+    /// A result of regions or blocks.
     pub(super) fn joined(&mut self, scope: &mut Scope, name: String, ty: Ty, from: &[&str]) {
         self.origins.add(&name, from, 0);
         scope.tensors.push((name, ty));
     }
 
-    /// What is seen when a loop of blocks is left, which `scope` no longer counts.
+    /// Leaves a loop of blocks, which `scope` no longer counts.
     pub(super) fn leave_loop(&mut self, scope: &Scope) {
         self.origins.leave(scope.tensors.iter().map(|(name, _)| name.clone()), scope.loops);
     }
 
-    /// The contents in new memory.
+    /// A copy in new memory.
     pub(super) fn copied(&mut self, scope: &Scope, tensor: &str, ty: Ty) -> String {
         let name = self.name();
         self.line(scope, &format!("{name} = bufferization.alloc_tensor() copy({tensor}) : {ty}"));
@@ -83,7 +83,7 @@ impl Generator<'_> {
         name
     }
 
-    /// Copies of what may share memory with an earlier one of the list.
+    /// Copies values that may alias an earlier one of the list.
     pub(super) fn keep_apart(&mut self, scope: &Scope, values: &mut [(String, Ty)]) {
         if self.shape.more.defects {
             return;
@@ -97,14 +97,13 @@ impl Generator<'_> {
         }
     }
 
-    /// A destination for an insertion at these offsets: its own copy, if the offsets move over a tensor that was made
-    /// around the loop.
+    /// A destination for an insertion at these offsets: a copy, if the offsets vary over a tensor from outside the loop.
     pub(super) fn steady(&mut self, scope: &Scope, tensor: String, ty: Ty, at: &str) -> String {
         let moves = at.contains("%v") && self.origins.loops(&[&tensor]) < scope.loops;
         if moves && !self.shape.more.defects { self.copied(scope, &tensor, ty) } else { tensor }
     }
 
-    /// Whether constants are left out, since callers would write to them.
+    /// Whether constants are left out, because callers would write to them.
     pub(super) fn is_constant_left_out(&self) -> bool {
         !self.shape.more.defects && self.is_callee
     }

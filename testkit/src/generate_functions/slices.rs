@@ -1,8 +1,8 @@
-//! Slices of slices, slices of sizes known at run time, whole overwrites, reshapes by value, and parallel insertions.
+//! Slices of slices, slices of dynamic sizes, whole overwrites, reshapes by value, and parallel insertions.
 
 use super::{Generator, Scope, Ty, list};
 
-/// How wide the parts of a parallel loop are: the number of iterations, what it makes, and where an iteration inserts.
+/// Parts of a parallel loop: the number of iterations, the result, the part, and the insertion of an iteration.
 const PARTS: [(&str, Ty, Ty, &str); 4] = [
     ("(6)", Ty::Square, Ty::Six, "[{i}, 0] [1, 6] [1, 1]"),
     ("(2)", Ty::Six, Ty::Three, "[{scaled}] [3] [1]"),
@@ -11,7 +11,7 @@ const PARTS: [(&str, Ty, Ty, &str); 4] = [
 ];
 
 impl Generator<'_> {
-    /// Parts that the basic constructs lack: of other types, whole, or without rank reduction.
+    /// Further parts: of other types, whole, or without rank reduction.
     pub(super) fn more_parts(&mut self, scope: &Scope, ty: Ty) -> (Ty, String) {
         let column = |g: &mut Self, room: usize| g.index(scope, room + 1);
         match ty {
@@ -29,7 +29,7 @@ impl Generator<'_> {
         }
     }
 
-    /// What a slice becomes before it is put back.
+    /// A changed slice, to be inserted again.
     fn changed(&mut self, scope: &mut Scope, slice: &str, ty: Ty) -> String {
         match self.rng.below(3) {
             0 => self.fill_into(scope, slice, ty),
@@ -39,7 +39,7 @@ impl Generator<'_> {
         scope.tensors.last().map_or(slice.to_owned(), |(name, _)| name.clone())
     }
 
-    /// A slice of a slice, put back twice.
+    /// A slice of a slice, inserted again twice.
     pub(super) fn slice_of_slice(&mut self, scope: &mut Scope) {
         let ty = *self.rng.pick(&[Ty::Wide, Ty::Square, Ty::Flat, Ty::Tall]);
         let tensor = self.of_type(scope, ty);
@@ -65,7 +65,7 @@ impl Generator<'_> {
         self.made(scope, name, ty, &[&tensor]);
     }
 
-    /// A slice of a size known at run time, filled or read elementwise, and mostly put back.
+    /// A slice of dynamic size, filled or read elementwise, and mostly inserted again.
     pub(super) fn dynamic_slice(&mut self, scope: &mut Scope) {
         let (ty, part, rest) = *self.rng.pick(&[
             (Ty::Six, "tensor<?xf32>", ("", "", "")),
@@ -103,7 +103,7 @@ impl Generator<'_> {
         self.made(scope, name, ty, &[&into]);
     }
 
-    /// All of a tensor is replaced: what it held is not needed.
+    /// A full overwrite of a tensor: its old contents are not read.
     pub(super) fn overwrite(&mut self, scope: &mut Scope) {
         let ty = *self.rng.pick(&[Ty::Three, Ty::Six, Ty::Wide]);
         let (source, into, name) = (self.of_type(scope, ty), self.of_type(scope, ty), self.name());
@@ -135,7 +135,7 @@ impl Generator<'_> {
         self.viewed(scope, name, to, &[&source]);
     }
 
-    /// A parallel loop of one or two outputs; each iteration makes its own part of each.
+    /// A parallel loop of one or two outputs; each iteration computes its own part of each.
     pub(super) fn forall_of_all_ops(&mut self, scope: &mut Scope) {
         let (bound, ty, part, at) = *self.rng.pick(&PARTS);
         let count = 1 + self.rng.below(2) as usize;

@@ -1,9 +1,9 @@
-//! Structured operations besides elementwise ones and products.
+//! Structured operations other than elementwise ones and products.
 
 use super::{Generator, Scope, Ty};
 
 impl Generator<'_> {
-    /// One of them, into a tensor that there is.
+    /// One of them, into an existing tensor.
     pub(super) fn structured(&mut self, scope: &mut Scope) {
         match self.rng.below(8) {
             0 => self.transpose(scope),
@@ -28,7 +28,7 @@ impl Generator<'_> {
         self.made(scope, name, to, &[&into]);
     }
 
-    /// The largest of each row, and of what the destination held.
+    /// The maximum of each row, and of the destination's old value.
     fn reduce(&mut self, scope: &mut Scope) {
         let (source, into, name) = (self.of_type(scope, Ty::Square), self.of_type(scope, Ty::Six), self.name());
         self.line(
@@ -70,7 +70,7 @@ impl Generator<'_> {
         self.made(scope, name, ty, &[&into]);
     }
 
-    /// Into tiles and back: the packed form is a tensor of its own.
+    /// Packs and unpacks: the packed form is a new tensor.
     fn pack(&mut self, scope: &mut Scope) {
         let (ty, packed) = (Ty::Wide, "tensor<2x3x2x2xf32>");
         let (source, into) = (self.of_type(scope, ty), self.of_type(scope, ty));
@@ -113,7 +113,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Reads the other end of its source.
+    /// Reads the source in reverse order.
     fn reversed(&mut self, scope: &mut Scope) {
         let ty = *self.rng.pick(&[Ty::Six, Ty::Three]);
         let (source, into, name) = (self.of_type(scope, ty), self.of_type(scope, ty), self.name());

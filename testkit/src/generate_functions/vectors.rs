@@ -1,9 +1,9 @@
-//! Vectors that are read from tensors and written to them.
+//! Vector transfers from and to tensors.
 
 use super::{Generator, Scope, Ty};
 
 impl Generator<'_> {
-    /// A vector from one tensor into another, or the same one.
+    /// A transfer from one tensor into another, or the same one.
     pub(super) fn vector(&mut self, scope: &mut Scope) {
         let (from, into_type) = (self.lines(), self.lines());
         let (from_tensor, into) = (self.of_type(scope, from), self.of_type(scope, into_type));
@@ -17,7 +17,7 @@ impl Generator<'_> {
             &format!("{read} = vector.transfer_read {from_tensor}[{at}], {padding}{mask} : {from}, vector<3xf32>"),
         );
         if into_type == Ty::Three && self.percent(60) {
-            // All of it, with bounds that are known: what it held is not needed.
+            // A full overwrite with static bounds: the old contents are not read.
             self.line(
                 scope,
                 &format!("{name} = vector.transfer_write {read}, {into}[%c0] {{in_bounds = [true]}} : vector<3xf32>, {into_type}"),
@@ -48,7 +48,7 @@ impl Generator<'_> {
         at.join(", ")
     }
 
-    /// Nothing, or a mask of the first elements.
+    /// No mask, or one of the first elements.
     fn mask(&mut self, scope: &Scope) -> String {
         if self.percent(65) {
             return String::new();

@@ -1,11 +1,11 @@
-//! Loops and conditions of random graphs: tensors carried, conditions on data, choices among values that exist already.
+//! Loops and conditions of random graphs: carried tensors, conditions on data, selections of existing values.
 
 use super::{Bounded, Graph};
 use crate::host_tensor::Dtype;
 use crate::text::{Value, list, tensor};
 
 impl Graph {
-    /// A loop that carries a tensor; its body keeps the value within one.
+    /// A loop that carries a tensor; its body keeps the values within one.
     pub(super) fn repeat(&mut self) {
         if self.depth > 1 {
             return self.unary();
@@ -32,7 +32,7 @@ impl Graph {
         self.text.raw("}");
         self.push(Value { name: result, ..x.value }, bound);
     }
-    /// A loop over the first dimension that takes a part, computes, and puts the outcome in its place.
+    /// A loop over the first dimension that extracts a row, computes, and inserts the result.
     pub(super) fn rows(&mut self) {
         let x = self.pick();
         let shape = x.value.shape().to_vec();
@@ -113,7 +113,7 @@ impl Graph {
         self.text.raw("}");
         self.push(Value { name: result, ..x.value }, bound);
     }
-    /// A condition that chooses between two values that exist already, most often inputs, and a reader of the choice.
+    /// A condition that selects one of two existing values, most often inputs, and a reader of the selection.
     pub(super) fn choice(&mut self) {
         if self.depth > 1 {
             return self.unary();
@@ -133,7 +133,7 @@ impl Graph {
         let chosen = self.push(Value { name: result, ..x.value }, x.bound.max(y.bound));
         self.unary_of(&chosen);
     }
-    /// Writes the body of a region: what is made there is not seen outside, but for inputs.
+    /// Writes the body of a region: its values are not visible outside, but inputs are.
     pub(super) fn region<T>(&mut self, write: impl FnOnce(&mut Self) -> T) -> T {
         let visible: Vec<_> = self.values.iter().map(|v| v.value.name.clone()).collect();
         let sized = self.sized.len();
@@ -142,7 +142,7 @@ impl Graph {
         let out = write(self);
         self.depth -= 1;
         self.values.retain(|v| v.value.name.starts_with("%arg") || visible.contains(&v.value.name));
-        // Regions make tensors of the other kinds only to yield them.
+        // Regions create tensors of the other kinds only to yield them.
         self.sized.truncate(sized);
         self.typed.retain(|v| v.name.starts_with("%arg") || typed.contains(&v.name));
         out

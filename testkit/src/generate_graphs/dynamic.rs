@@ -1,8 +1,7 @@
-//! Tensors of random graphs whose sizes are known when the program runs only: declared with `?`, cut to sizes that data
-//! gives, or grown in a loop.
+//! Tensors of dynamic sizes in random graphs: declared with `?`, sliced to data-dependent sizes, or grown in a loop.
 //!
-//! Each extent has an SSA name, and a number that it does not exceed, so that what is made stays small. Two extents are taken
-//! as equal only where they are the same SSA value or the same number.
+//! Each extent has an SSA name and an upper bound, so that tensors stay small. Two extents count as equal only where they
+//! are the same SSA value or the same number.
 
 use super::{Bounded, Graph, MAX_ELEMENTS};
 use crate::host_tensor::Dtype;
@@ -33,9 +32,9 @@ impl Extent {
 pub(super) struct Sized {
     pub name: String,
     dims: Vec<Extent>,
-    /// No element is larger.
+    /// Largest magnitude of an element.
     bound: f64,
-    /// It may be a part of another tensor.
+    /// Whether it may be a part of another tensor.
     pub is_part: bool,
 }
 
@@ -53,14 +52,14 @@ fn type_of(dims: &[Extent]) -> String {
     format!("tensor<{}f32>", dims.iter().map(dim).collect::<String>())
 }
 
-/// Extents as offsets, sizes and shapes list them.
+/// Extents in lists of offsets, sizes and shapes.
 fn names_of(dims: &[Extent]) -> String {
     let name = |d: &Extent| d.name().map_or_else(|| d.most().to_string(), str::to_owned);
     dims.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 impl Graph {
-    /// An op on tensors of computed sizes.
+    /// An op on tensors of dynamic sizes.
     pub(super) fn sized_op(&mut self) {
         match self.rng.below(14) {
             0 => drop(self.sized_input()),
@@ -99,7 +98,7 @@ impl Graph {
         self.sized.push(made.clone());
         made
     }
-    /// As [`Graph::push_sized`], of what may be a part of another tensor.
+    /// As [`Graph::push_sized`], for a possible part of another tensor.
     fn push_part(&mut self, name: String, dims: Vec<Extent>, bound: f64) -> Sized {
         let made = self.push_sized(name, dims, bound);
         if let Some(last) = self.sized.last_mut() {
@@ -155,7 +154,7 @@ impl Graph {
         self.text.op(Dtype::F32, &[], &text).name
     }
 
-    /// An input declared with some `?`.
+    /// An input with some `?`.
     fn sized_input(&mut self) -> Sized {
         let rank = 1 + self.rng.below(3) as usize;
         let shape = self.shape(rank);
@@ -185,7 +184,7 @@ impl Graph {
         };
         Extent::Computed(name, extent)
     }
-    /// A part of a tensor, as large as data says.
+    /// A part of a tensor of data-dependent size.
     fn cut(&mut self) -> Sized {
         let x = self.pick_where(&[7, 5], |s| !s.is_empty());
         let shape = x.value.shape().to_vec();
@@ -253,7 +252,7 @@ impl Graph {
         let bound = if is_sum { x.bound * x.most() as f64 } else { x.bound };
         self.push_known(name, dims, bound);
     }
-    /// Where all extents are numbers, the tensor is an ordinary one.
+    /// A tensor whose extents are all static is an ordinary one.
     fn push_known(&mut self, name: String, dims: Vec<Extent>, bound: f64) {
         if dims.iter().any(|d| d.name().is_some()) {
             self.push_sized(name, dims, bound);
@@ -278,11 +277,11 @@ impl Graph {
         let name = self.text.op(Dtype::F32, &[], &text).name;
         self.push_sized(name, dims, x.bound);
     }
-    /// The upper half of a dimension, from where the rest ends.
+    /// The upper half of a dimension, up to its end.
     fn sized_cut(&mut self) {
         let x = self.pick_sized();
         let open: Vec<_> = (0..x.dims.len()).filter(|d| x.dims[*d].name().is_some()).collect();
-        // A reduction may have taken the computed sizes.
+        // A reduction may have removed the dynamic sizes.
         if open.is_empty() {
             return;
         }
@@ -307,7 +306,7 @@ impl Graph {
         let name = self.text.op(Dtype::F32, &[], &text).name;
         self.push_part(name, dims, x.bound);
     }
-    /// Into a corner of an ordinary tensor, which stays one.
+    /// Inserts into a corner of an ordinary tensor, which stays one.
     fn paste(&mut self) {
         let x = self.pick_sized();
         let most: Vec<_> = x.dims.iter().map(Extent::most).collect();
@@ -326,7 +325,7 @@ impl Graph {
         let made = self.text.op(Dtype::F32, into.value.shape(), &text);
         self.push(made, into.bound.max(x.bound));
     }
-    /// With its own transpose: any two extents will do.
+    /// A product with its own transpose, for which any two extents will do.
     fn sized_product(&mut self) {
         let fitting: Vec<_> = self.sized.iter().filter(|x| x.dims.len() == 2).cloned().collect();
         if fitting.is_empty() {
@@ -346,7 +345,7 @@ impl Graph {
         let bound = x.bound * x.bound * x.dims[1].most() as f64;
         self.push_sized(name, dims, bound);
     }
-    /// All dimensions become one.
+    /// Collapses all dimensions.
     fn sized_collapse(&mut self) {
         let x = self.pick_sized();
         if x.dims.len() < 2 {
@@ -359,7 +358,7 @@ impl Graph {
         self.push_part(name, vec![extent], x.bound);
     }
 
-    /// A loop that appends a part to what it carries; it begins with a tensor of known size.
+    /// A loop that appends a part to its tensor, which starts with a static size.
     fn grow(&mut self) {
         let x = self.pick_where(&[2, 3], |s| !s.is_empty());
         let shape = x.value.shape().to_vec();
@@ -389,7 +388,7 @@ impl Graph {
         let dims = [vec![extent], shape[1..].iter().map(|d| Extent::Known(*d)).collect()].concat();
         self.push_sized(result, dims, x.bound.max(1.0));
     }
-    /// A loop that carries a tensor of computed size, or a condition that chooses between two.
+    /// A loop that carries a tensor of dynamic size, or a condition that selects one of two.
     fn sized_control(&mut self) {
         let x = self.pick_sized();
         if self.depth > 1 {
@@ -419,7 +418,7 @@ impl Graph {
         self.push_part(result, x.dims, x.bound);
     }
 
-    /// An ordinary tensor of the sizes that it has, under a type that does not say them.
+    /// Casts an ordinary tensor to a type with dynamic sizes.
     pub(super) fn forget_sizes(&mut self, x: &Bounded) {
         let shape = x.value.shape().to_vec();
         let open: String = shape.iter().map(|_| "?x").collect();

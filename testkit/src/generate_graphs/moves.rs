@@ -1,4 +1,4 @@
-//! Ops of random graphs that compute nothing: copies that the program asks for, reshapes by data, switches, checks that hold.
+//! Ops of random graphs that compute nothing: explicit copies, reshapes by data, switches, checks that hold.
 
 use super::{Bounded, Graph};
 use crate::host_tensor::Dtype;
@@ -22,7 +22,7 @@ impl Graph {
         let made = self.push(made, x.bound);
         self.binary_of(&made);
     }
-    /// In a new tensor, or over a value that is no longer needed.
+    /// A copy into a new tensor, or over a value that is no longer used.
     fn materialized(&mut self) {
         let x = self.pick();
         let shape = x.value.shape().to_vec();
@@ -39,7 +39,7 @@ impl Graph {
         let made = self.text.op(Dtype::F32, &shape, &text);
         self.push(made, x.bound);
     }
-    /// All elements in one dimension, or in two, the sizes in a tensor.
+    /// A reshape to one or two dimensions, with the sizes in a tensor.
     fn reshaped(&mut self) {
         let x = self.pick();
         let count = x.value.len();
@@ -54,7 +54,7 @@ impl Graph {
         let made = self.text.op(Dtype::F32, &to, &text);
         self.push(made, x.bound);
     }
-    /// One case computes, one gives what is there already, the default is one of both.
+    /// One case computes, one yields an existing value, the default is one of both.
     fn switched(&mut self) {
         if self.depth > 1 {
             return self.copied();

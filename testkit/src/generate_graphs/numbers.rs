@@ -1,7 +1,7 @@
-//! What random graphs compute in other types than f32: arithmetic with and without signs, comparisons, powers, conversions.
+//! Random graphs in other types than f32: signed and unsigned arithmetic, comparisons, powers, conversions.
 //!
-//! Every op has one result: sums of halves are halved, divisors may be zero because a kernel knows what that means, shifts stay
-//! within the width, and the bases of powers are such that each product is exact.
+//! Results are unique: sums of halves are halved, divisors may be zero because kernels define that, shifts stay within the
+//! width, and powers have bases whose products are exact.
 
 use super::Graph;
 use crate::host_tensor::Dtype;
@@ -49,7 +49,7 @@ impl Graph {
         };
         self.text.pointwise(ty, &[x, y], &body)
     }
-    /// Of 16 bits: nothing contracts a product and a sum of these.
+    /// Of 16 bits: their products and sums are not contracted.
     fn float_body(&mut self, ty: Dtype) -> String {
         let halved = |op: &str| {
             format!("%k = arith.constant 0.5 : {ty}; %n = arith.{op} %a, %b : {ty}; %s = arith.mulf %n, %k : {ty}")
@@ -74,7 +74,7 @@ impl Graph {
             format!("%k = arith.constant {last} : {ty}; %n = arith.andi %b, %k : {ty}; %s = arith.{op} %a, %n : {ty}");
         self.make(ty, &[x, &y], &body);
     }
-    /// By what may be zero, or by an odd number.
+    /// By a divisor that may be zero, or by an odd number.
     fn division(&mut self, x: &Value) {
         let (ty, y) = (x.dtype, self.typed_like(x.dtype, x.shape()));
         let op = *self.rng.pick(&DIVISIONS);
@@ -88,7 +88,7 @@ impl Graph {
         let op = *self.rng.pick(&["ctpop", "ctlz", "cttz", "absi"]);
         self.make(x.dtype, &[x], &format!("%s = math.{op} %a : {}", x.dtype));
     }
-    /// An order, as a tensor of bits or as a choice that it makes.
+    /// A comparison, as a tensor of bits or as the condition of a select.
     fn compare(&mut self, x: &Value) {
         let (ty, y) = (x.dtype, self.typed_like(x.dtype, x.shape()));
         let (op, orders) = if ty.is_float() { ("cmpf", &FLOAT_ORDERS[..]) } else { ("cmpi", &ORDERS[..]) };
@@ -166,7 +166,7 @@ impl Graph {
         };
         self.make(ty, &[x, &n], &body);
     }
-    /// What kind of number it is, after some became infinite and some none.
+    /// Float classes, after some became infinite and some NaN.
     fn class(&mut self, x: &Value) {
         let (ty, n) = (x.dtype, self.typed_like(WORD, x.shape()));
         let (infinity, nan) = match ty {
@@ -183,7 +183,7 @@ impl Graph {
         );
         self.make(BIT, &[x, &n], &body);
     }
-    /// What kind of number any bits are.
+    /// Float classes of any bits.
     fn class_of_bits(&mut self, x: &Value) {
         let halves = [Dtype::Bf16, Dtype::F16].into_iter().filter(|t| self.features.types.contains(t));
         let halves: Vec<_> = halves.collect();
@@ -195,7 +195,7 @@ impl Graph {
         let (test, from) = (*self.rng.pick(&["isnan", "isinf", "isfinite"]), x.dtype);
         let body = match self.rng.below(2) {
             0 => format!("%f = arith.bitcast %a : {from} to {as_type}; %s = math.{test} %f : {as_type}"),
-            // Bits that small numbers do not have: all of the exponent.
+            // Bits outside those of small numbers: all of the exponent.
             _ => {
                 let exponent = if from == WORD { "0x7F800000" } else { "0x7F80" };
                 format!(
@@ -264,7 +264,7 @@ impl Graph {
         let made = self.text.pointwise(Dtype::F32, &[x], &body);
         self.push(made, bound);
     }
-    /// From an f32 tensor that nothing has computed: its bits, or the nearest number of another type.
+    /// From an f32 input: its bits, or the nearest number of another type.
     fn of_single(&mut self) {
         let inputs: Vec<_> =
             self.values.iter().filter(|v| v.value.name.starts_with("%arg")).map(|v| v.value.clone()).collect();

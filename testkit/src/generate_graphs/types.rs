@@ -1,8 +1,8 @@
-//! Tensors of random graphs of other types than f32, and how they move: parts, rows, pads, loops and choices.
-//! What computes with them is in `numbers`.
+//! Tensors of random graphs of other types than f32, and their moves: slices, rows, pads, loops and selections. Computation
+//! is in `numbers`.
 //!
-//! Integer arithmetic is exact and wraps. Floats stay within [-1, 1], and every op on them has one result in its type, so that
-//! they are exact too, and may decide about something.
+//! Integer arithmetic is exact and wraps. Floats stay within [-1, 1], and every op on them has a unique result, so that they
+//! are exact too, and may be used in conditions.
 
 use super::Graph;
 use crate::host_tensor::Dtype;
@@ -81,7 +81,7 @@ impl Graph {
         let x = self.pick_typed();
         self.signless(&x)
     }
-    /// With results between -1 and 1.
+    /// A function of f64 with results between -1 and 1.
     fn function_of_double(&mut self) {
         if !self.features.types.contains(&Dtype::F64) {
             return self.number_op();
@@ -96,7 +96,7 @@ impl Graph {
         let body = *self.rng.pick(&FUNCTIONS_OF_DOUBLE);
         let body = format!("%m = math.absf %a : f64; %h = arith.constant 0.5 : f64; {body}");
         let made = self.text.pointwise(Dtype::F64, &[&x], &body);
-        // Not exact any more: it goes on as f32, which decides about nothing.
+        // No longer exact: it goes on as f32, which no condition uses.
         self.single_of(&made);
     }
 
@@ -107,7 +107,7 @@ impl Graph {
         let text = format!("tensor.bitcast {} : {} to {}", x.name, x.ty(), tensor(to, x.shape()));
         self.text.op(to, x.shape(), &text)
     }
-    /// Keeps what was made, sometimes as numbers without a sign.
+    /// Keeps a value, sometimes as unsigned numbers.
     pub(super) fn keep(&mut self, made: Value) {
         let unsigned = made.dtype.int_width().map(Dtype::Unsigned).filter(|t| self.features.types.contains(t));
         let kept = match unsigned.filter(|t| *t != made.dtype) {
@@ -151,7 +151,7 @@ impl Graph {
         );
         self.typed.push(made);
     }
-    /// Rows by number; where the feature is on, some numbers are of no row.
+    /// Rows by index; where the feature is on, some indices are out of range.
     fn typed_gather(&mut self) {
         let table = if self.rng.below(2) == 0 { self.pick().value } else { self.pick_typed() };
         let shape = table.shape().to_vec();
@@ -191,7 +191,7 @@ impl Graph {
         let made = self.text.op(x.dtype, &to, &text);
         self.typed.push(made);
     }
-    /// With a constant, or less of it: a pad may be negative.
+    /// Pads with a constant; a pad may be negative.
     fn typed_pad(&mut self) {
         let x = self.pick_number();
         let Some(dim) = self.any_dim(&x) else { return };
@@ -231,7 +231,7 @@ impl Graph {
         self.text.raw("}");
         self.keep(Value { name: result, ..x });
     }
-    /// A condition that chooses between two values, and a reader of the choice.
+    /// A condition that selects one of two values, and a reader of the selection.
     fn typed_choice(&mut self) {
         let x = self.pick_typed();
         let y = self.typed_like(x.dtype, x.shape());

@@ -33,7 +33,7 @@ impl Generator<'_> {
         }
     }
 
-    /// What comes before an op with this many results.
+    /// The text before an op with this many results.
     fn head(name: &str, count: usize) -> String {
         if count == 0 { String::new() } else { format!("{name}:{count} = ") }
     }
@@ -124,7 +124,7 @@ impl Generator<'_> {
         self.results(scope, &name, &types);
     }
 
-    /// Two ways through blocks of a region, each with a yield of its own.
+    /// Two paths through blocks of a region, each with its own yield.
     fn execute_region(&mut self, scope: &mut Scope, depth: usize) {
         let (types, name, ty) = (self.types(2), self.name(), self.any_type());
         let (head, label) = (Self::head(&name, types.len()), name[1..].to_owned());

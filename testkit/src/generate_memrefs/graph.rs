@@ -1,16 +1,16 @@
-//! Functions of several blocks: any graph, whose loops a counter in memory ends.
+//! Functions of several blocks: any graph, whose loops are bounded by a counter in memory.
 
 use super::{Generator, Scope, Ty, list, names};
 use std::collections::BTreeSet;
 
-/// How a block ends.
+/// The end of a block.
 #[derive(Clone, Debug)]
 enum End {
     Return,
     Jump(usize),
     /// To one of two blocks, which may be the same one.
     Branch(usize, usize),
-    /// Back, while the counter lasts; else on.
+    /// Back while the counter lasts; else on.
     Loop(usize, usize),
     Switch(Vec<usize>),
 }
@@ -34,7 +34,7 @@ impl Generator<'_> {
         let dominators = dominators(&ends);
         let mut scopes: Vec<Scope> = Vec::new();
         for (block, end) in ends.iter().enumerate() {
-            // What the closest dominator sees at its end; it comes first, and so do its dominators.
+            // The scope at the end of the immediate dominator, which comes first.
             let closest = dominators[block].iter().rev().find(|d| **d < block);
             let mut inside = closest.map_or_else(|| scope.clone(), |d| scopes[*d].clone());
             if block > 0 {
@@ -50,7 +50,7 @@ impl Generator<'_> {
         }
     }
 
-    /// How each of `count` blocks ends. All but the first are reached from one before.
+    /// The ends of `count` blocks. All but the first have a predecessor before them.
     fn ends(&mut self, count: usize) -> Vec<End> {
         let mut reached = BTreeSet::from([0]);
         let mut ends = Vec::new();
@@ -84,7 +84,7 @@ impl Generator<'_> {
         let is_switch = matches!(end, End::Switch(_));
         let mut edge = |g: &mut Self, to: usize| {
             let mut values = g.picks(scope, &arguments[to]);
-            // The text of a switch has no numbers of results.
+            // The operands of a switch cannot name results by number (`#`).
             for (value, ty) in values.iter_mut().zip(&arguments[to]).filter(|(v, _)| is_switch && v.contains('#')) {
                 let name = g.name();
                 g.line(&format!("{name} = arith.select %c, {value}, {value} : {ty}"));

@@ -1,4 +1,4 @@
-//! Values that want to share a buffer, may share one, and must not.
+//! Values that could share a buffer, may, and must not.
 
 use super::case::{Case, by};
 use super::contract;
@@ -139,7 +139,7 @@ fn disjoint_slices() -> Case {
     Case::new("alias/disjoint_slices", p, &[&r]).may_copy()
 }
 
-/// A product may not overwrite what it reads.
+/// A product may not overwrite its operand.
 fn product_into_its_operand() -> Case {
     let mut p = Program::new();
     let (x, y) = (p.f32(&[9, 9]), p.f32(&[9, 9]));
@@ -161,7 +161,7 @@ fn constant(p: &mut Program) -> Value {
     p.op(Dtype::F32, &[4], "arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>")
 }
 
-/// A constant is the same in the next run.
+/// A constant is unchanged in the next run.
 fn constant_written() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[2]);
@@ -179,7 +179,7 @@ fn constant_returned() -> Case {
     Case::new("alias/constant_returned", p, &[&c, &r]).may_copy()
 }
 
-/// Inputs and values that nothing uses.
+/// Unused inputs and values.
 fn unused() -> Case {
     let mut p = Program::new();
     let (x, _y) = (p.f32(&[7]), p.f32(&[300]));

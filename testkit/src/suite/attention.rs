@@ -22,7 +22,7 @@ fn attention(heads: usize, queries: usize, keys: usize, width: usize, causal: bo
     let (k, v) = (p.f32(&[heads, keys, width]), p.f32(&[heads, keys, width]));
     let r = write(&mut p, &q, &k, &v, "0.125", causal);
     let name = if causal { "causal" } else { "plain" };
-    // A mask by index may stand in a kernel of its own.
+    // A mask by index may be a kernel of its own.
     let case = Case::new(format!("attention/{name}/{heads}x{queries}x{keys}x{width}"), p, &[&r]);
     if causal { case } else { case.dispatches(3) }
 }

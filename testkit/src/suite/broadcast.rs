@@ -1,4 +1,4 @@
-//! Operands with fewer dimensions than the result, and operands whose dimensions come in another order.
+//! Operands of lower rank than the result, and operands with permuted dimensions.
 
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
@@ -116,7 +116,7 @@ fn transpose(dtype: Dtype, shape: &[usize], permutation: &[usize]) -> Case {
     Case::new(format!("broadcast/transpose/{dtype}/{}/{order}", by(shape)), p, &[&r]).dispatches(1).may_copy()
 }
 
-/// There, a function, and back: one kernel.
+/// A transpose, a function, and the transpose back: one kernel.
 fn transposes_fold() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[17, 33]);

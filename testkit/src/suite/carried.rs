@@ -1,4 +1,4 @@
-//! What loops and conditions hand on: tensors that grow, and tensors that were chosen among inputs.
+//! Values that loops and conditions carry: tensors that grow, and tensors selected among inputs.
 
 use super::case::{Case, USUAL};
 use crate::host_tensor::Dtype;
@@ -22,7 +22,7 @@ fn case(name: &str, text: &str, inputs: Vec<Input>) -> Case {
     Case { tolerance: USUAL, ..Case::of_text(&format!("carried/{name}"), text, inputs) }
 }
 
-/// A loop appends two elements in each round to what was a tensor of static size.
+/// A loop appends two elements per iteration to a tensor of static initial size.
 fn grows(name: &str, first: &str, ty: &str) -> Case {
     let text = format!(
         "func.func @main(%x: tensor<3xf32>, %y: tensor<2xf32>, %n: index) -> tensor<?xf32> {{\n  \
@@ -58,7 +58,7 @@ fn grows_in_while() -> Case {
     case("grows_in_while", text, inputs)
 }
 
-/// A kernel that only reads runs on an input, which nothing may write, or on a buffer of the arena.
+/// A kernel reads an input, which must not be bound for writing, or a buffer of the arena.
 fn chosen_is_read(name: &str, then: &str, otherwise: &str) -> Case {
     let text = format!(
         "#v = affine_map<(i) -> (i)>\n\
@@ -79,7 +79,7 @@ fn chosen_is_read(name: &str, then: &str, otherwise: &str) -> Case {
     case(name, &text, inputs)
 }
 
-/// The condition was read from a buffer of the arena: what is chosen still is an input.
+/// The condition was read from a buffer of the arena: the selected value still is an input.
 fn chosen_by_data_is_read() -> Case {
     let text = "func.func @main(%x: tensor<40xf32>, %y: tensor<40xf32>) -> tensor<40xf32> {\n  \
          %c0 = arith.constant 0 : index\n  %one = arith.constant 1.0 : f32\n  %o = tensor.empty() : tensor<40xf32>\n  \
@@ -92,7 +92,7 @@ fn chosen_by_data_is_read() -> Case {
     case("chosen_by_data_is_read", text, vec![Input::new(Dtype::F32, &[40]), Input::new(Dtype::F32, &[40])])
 }
 
-/// One loop reads an input in its first round and what it made in all others: the same kernel, bound to both.
+/// A loop reads an input in its first iteration and its own result in all others: one kernel, bound to both.
 fn read_of_both() -> Case {
     let text = "func.func @main(%x: tensor<40xf32>, %n: index) -> tensor<40xf32> {\n  \
          %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  %o = tensor.empty() : tensor<40xf32>\n  \
@@ -105,7 +105,7 @@ fn read_of_both() -> Case {
     case("read_of_both", text, inputs)
 }
 
-/// Iterations read what the loop was given, also where others have inserted by then.
+/// Iterations read the initial outputs, also where others have inserted by then.
 fn forall(name: &str, read: &str) -> Case {
     let text = format!(
         "func.func @main(%x: tensor<5xf32>) -> tensor<5xf32> {{\n  %c4 = arith.constant 4 : index\n  \

@@ -1,4 +1,4 @@
-//! A case of the suite, and the pieces of programs that families share.
+//! A case of the suite, and pieces of programs shared by families.
 
 use crate::approx::Tolerance;
 use crate::evaluate::evaluate;
@@ -7,12 +7,12 @@ use crate::random::Rng;
 use crate::text::{Input, Program, Value};
 use monopour_ir::{Context, Module};
 
-/// The tolerance of a result in f32, unless a case says otherwise.
+/// The default tolerance of a result in f32.
 pub(super) const USUAL: Tolerance = Tolerance { absolute: 1e-5, relative: 1e-5 };
-/// The same for f16, whose unit in the last place is 2^-11 of a value.
+/// That of f16, whose unit in the last place is 2^-11 of a value.
 pub(super) const HALF: Tolerance = Tolerance { absolute: 2e-3, relative: 2e-3 };
 
-/// The same for bf16: 2^-8 of a value.
+/// That of bf16: 2^-8 of a value.
 pub(super) const BRAIN: Tolerance = Tolerance { absolute: 1e-2, relative: 1e-2 };
 
 /// One program of the suite.
@@ -24,13 +24,13 @@ pub struct Case {
     pub text: String,
     /// Types, shapes and ranges of the inputs.
     pub inputs: Vec<Input>,
-    /// How close a result must be to the evaluator's.
+    /// Tolerance to the evaluator's result.
     pub tolerance: Tolerance,
     /// Dispatches of one run, where fusion promises a number.
     pub dispatches: Option<u32>,
     /// Copies of one run, where bufferization promises a number.
     pub copies: Option<u32>,
-    /// Innermost iterations, for choosing what is quick.
+    /// Innermost iterations, for the choice of a quick sample.
     pub work: u64,
 }
 
@@ -53,11 +53,11 @@ impl Case {
     pub(super) fn dispatches(self, dispatches: u32) -> Self {
         Self { dispatches: Some(dispatches), ..self }
     }
-    /// Promises nothing about copies.
+    /// Without an expected number of copies.
     pub(super) fn may_copy(self) -> Self {
         Self { copies: None, ..self }
     }
-    /// Another tolerance.
+    /// With another tolerance.
     pub(super) fn within(self, absolute: f64, relative: f64) -> Self {
         Self { tolerance: Tolerance { absolute, relative }, ..self }
     }
@@ -67,7 +67,7 @@ impl Case {
         self.name.split('/').next().unwrap_or_default()
     }
 
-    /// The inputs that go with the case, the same on every machine.
+    /// The inputs of the case, the same on every machine.
     pub fn input_values(&self) -> Vec<HostTensor> {
         let seed =
             self.name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));

@@ -112,7 +112,7 @@ fn typed(dtype: Dtype, acc: Dtype, m: usize, n: usize, k: usize) -> Case {
     }
 }
 
-/// `x; y -> r`: what does not stand on the right is summed over.
+/// `x; y -> r`: dimensions that are missing on the right are summed over.
 fn einsum(notation: &str) -> Case {
     let (ins, result) = notation.split_once(" -> ").expect("an arrow");
     let (x_map, y_map) = ins.split_once("; ").expect("two operands");
@@ -172,7 +172,7 @@ fn gram() -> Case {
     Case::new("contract/gram", p, &[&r]).dispatches(1)
 }
 
-/// What is added to belongs to the caller.
+/// The accumulator belongs to the caller.
 fn accumulate() -> Case {
     let mut p = Program::new();
     let (x, y, z) = (p.f32(&[10, 20]), p.f32(&[20, 30]), p.f32(&[10, 30]));

@@ -70,7 +70,7 @@ fn case(t: &Text<'_>) -> Case {
     Case { tolerance: USUAL, ..Case::of_text(&format!("control/{}", t.name), &expand(t.text), inputs) }
 }
 
-/// A scalar argument is a result, beside a tensor that has nothing to do with it.
+/// A scalar argument is a result, beside an unrelated tensor.
 fn scalar_through(dtype: Dtype) -> Case {
     let text = format!(
         "func.func @main(%x: tensor<7xf32>, %a: {dtype}) -> (tensor<7xf32>, {dtype}) {{\n  %e = tensor.empty() : tensor<7xf32>\n  \

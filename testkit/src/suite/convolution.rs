@@ -1,11 +1,11 @@
-//! Convolutions and pooling: layouts, strides, dilations, channels of one, what may follow.
+//! Convolutions and pooling: layouts, strides, dilations, unit channels, epilogues.
 
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value};
 use monopour_ir::ops;
 
-/// A window over one dimension: what the input must be for an output of `out`.
+/// A window over one dimension, with the input's extent for an output of `out`.
 #[derive(Clone, Copy)]
 struct Window {
     size: usize,

@@ -1,4 +1,4 @@
-//! Dimensions that are known only when the program runs.
+//! Dynamic dimensions.
 
 use super::case::Case;
 use crate::host_tensor::Dtype;
@@ -109,7 +109,7 @@ fn size_as_result() -> Case {
     case("size_as_result", &text, inputs(&[&[9, 5]]))
 }
 
-/// An argument says how many rows are taken.
+/// The number of rows of a slice is an argument.
 fn slice_to_size() -> Case {
     let text = format!(
         "func.func @main(%x: tensor<20x6xf32>, %n: index) -> tensor<?x6xf32> {{\n{DIMS}  \
@@ -152,8 +152,8 @@ fn pad() -> Case {
     case("pad", text, inputs)
 }
 
-/// What an insertion does not overwrite stays, also where nobody can tell by the types that there is something. Finds an
-/// insertion into a destination of unknown sizes that is taken for one that overwrites everything: its copy has no contents.
+/// An insertion keeps the elements that it does not overwrite, also where the types do not show that there are any. Finds an
+/// insertion into a destination of dynamic sizes that counts as a full overwrite: its copy has no contents.
 fn part_of_all(size: &str, source: &str) -> Case {
     let text = format!(
         "func.func @main(%x: tensor<?x4xf32>, %s: tensor<{source}xf32>, %n: index) -> (tensor<?x4xf32>, tensor<?x4xf32>) {{\n{DIMS}  \

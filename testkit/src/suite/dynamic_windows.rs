@@ -1,5 +1,5 @@
-//! Convolutions, pooling and tiled products all of whose sizes are known only when the program runs: deep nests of loops, and
-//! kernels that take more numbers than immediates hold.
+//! Convolutions, pooling and tiled products of dynamic sizes only: deep nests of loops, and kernels with more scalars than
+//! immediates hold.
 
 use super::case::Case;
 use crate::host_tensor::Dtype;

@@ -1,4 +1,4 @@
-//! Extents at the edge: nothing at all, one element, rank zero, many dimensions, more workgroups than a dimension takes.
+//! Extreme extents: no element, one, rank zero, many dimensions, more workgroups than a grid dimension has.
 
 use super::case::{Case, by};
 use super::contract::MULTIPLY_ADD;
@@ -16,7 +16,7 @@ pub(super) fn cases() -> Vec<Case> {
         let r = p.pointwise(Dtype::F32, &[&x, &y], "%s = arith.addf %a, %b : f32");
         out.push(Case::new(format!("edges/pointwise/{}", by(shape)), p, &[&r]));
     }
-    // The sum of nothing is the initial value.
+    // An empty sum is the initial value.
     for shape in [[0, 7], [7, 0], [0, 0]] {
         let mut p = Program::new();
         let x = p.f32(&shape);
@@ -50,7 +50,7 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// One of the parts that are joined is empty.
+/// One of the concatenated parts is empty.
 fn empty_part() -> Case {
     let mut p = Program::new();
     let (x, y) = (p.f32(&[0, 4]), p.f32(&[5, 4]));
@@ -65,7 +65,7 @@ fn pad_of_nothing() -> Case {
     Case::new("edges/pad_of_nothing", p, &[&r]).may_copy()
 }
 
-/// No tensor anywhere.
+/// No tensors.
 fn scalars_only() -> Case {
     let mut p = Program::new();
     let (a, b) = (p.scalar(Dtype::F32, 1.0, 2.0), p.scalar(Dtype::F32, 1.0, 2.0));

@@ -32,7 +32,7 @@ pub(super) fn cases() -> Vec<Case> {
                 (None, "%s = arith.mulf %p, %h"),
                 (None, "%s = math.absf %p"),
                 (None, "%s = arith.addf %p, %h"),
-                // Not before the addition: near zero a root makes much of a rounding error.
+                // Not before the addition: near zero a root amplifies rounding errors.
                 (None, "%s = math.sqrt %p"),
             ],
         ));

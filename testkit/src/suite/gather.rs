@@ -1,4 +1,4 @@
-//! Reads by computed indices: lookups, gathers, one-hot vectors, ramps and masks.
+//! Reads at computed indices: lookups, gathers, one-hot vectors, ramps and masks.
 
 use super::case::Case;
 use crate::host_tensor::Dtype;
@@ -36,7 +36,7 @@ fn as_index(dtype: Dtype, from: &str, to: &str) -> String {
     }
 }
 
-/// Rows of a table by number.
+/// Rows of a table by index.
 fn lookup(dtype: Dtype, rows: usize, width: usize, count: usize) -> Case {
     let mut p = Program::new();
     let table = p.f32(&[rows, width]);
@@ -116,7 +116,7 @@ fn two_indices() -> Case {
     Case::new("gather/two_indices", p, &[&r]).dispatches(1)
 }
 
-/// Indices that lie outside are brought inside first.
+/// Indices out of range are clamped first.
 fn clamped() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[12]);
@@ -146,7 +146,7 @@ fn lookup_and_add() -> Case {
     Case::new("gather/lookup_and_add", p, &[&r]).dispatches(1)
 }
 
-/// Pairs of a row are rotated, as position encodings do.
+/// Rotates pairs of a row, as position encodings do.
 fn rotated() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[5, 16]);

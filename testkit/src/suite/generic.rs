@@ -1,4 +1,4 @@
-//! Generics that no strategy knows: the fallback loop nest must get them right.
+//! Generics without a strategy, for the fallback loop nest.
 
 use super::case::{Case, f32_inputs, function, tensor};
 use crate::approx::Tolerance;
@@ -152,7 +152,7 @@ fn case(g: &Generic<'_>) -> Case {
     let maps: Vec<_> = g.maps.iter().map(|m| format!("affine_map<{m}>")).collect();
     let iterators: Vec<_> =
         g.iterators.chars().map(|c| if c == 'p' { "\"parallel\"" } else { "\"reduction\"" }).collect();
-    // One map per operand; a body may reach further inputs by itself.
+    // One map per operand; a body may gather from further inputs.
     let ins = g.maps.len() - 1;
     let args: String = ["%p: f32, ", "%q: f32, "][..ins].concat();
     let names: Vec<_> = (0..ins).map(|i| format!("%{i}")).collect();

@@ -1,4 +1,4 @@
-//! What arith and tensor leave undefined and a kernel gives a meaning: indices out of range, divisions that have no result.
+//! Cases that arith and tensor leave undefined and kernels define: indices out of range, divisions without a result.
 
 use super::case::{Case, by as sizes};
 use crate::host_tensor::Dtype;
@@ -11,7 +11,7 @@ pub(super) fn cases() -> Vec<Case> {
     for dtype in [Dtype::Int(8), Dtype::Int(32), Dtype::Int(64), Dtype::Index] {
         out.push(elements(dtype, 12, (-30.0, 40.0)));
     }
-    // Beyond what an index of 32 bits holds.
+    // Beyond a 32-bit index.
     out.push(elements(Dtype::Int(64), 12, (-1e12, 1e12)));
     out.push(elements(Dtype::Int(32), 12, (-2e9, 2e9)));
     out.push(unsigned());
@@ -61,7 +61,7 @@ fn elements(dtype: Dtype, size: usize, (low, high): (f64, f64)) -> Case {
     exact(Case::new(format!("guards/elements/{dtype}/{high}"), p, &[&r]))
 }
 
-/// A number without a sign that an index of 32 bits would take for a negative one.
+/// An unsigned number that is negative as a 32-bit index.
 fn unsigned() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[12]);
@@ -71,7 +71,7 @@ fn unsigned() -> Case {
     exact(Case::new("guards/unsigned", p, &[&r]))
 }
 
-/// Rows of a table by number, of which most do not exist.
+/// Rows of a table by index, most of them out of range.
 fn rows_of(rows: usize, width: usize) -> Case {
     let mut p = Program::new();
     let table = p.f32(&[rows, width]);
@@ -99,7 +99,7 @@ fn two_indices() -> Case {
     exact(Case::new("guards/two_indices", p, &[&r]))
 }
 
-/// Indices that the loop alone decides: the first and the last leave the tensor.
+/// Indices of the loop alone: the first and the last are out of range.
 fn neighbours() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[4, 37]);
@@ -114,7 +114,7 @@ fn neighbours() -> Case {
     Case::new("guards/neighbours", p, &[&r]).dispatches(1)
 }
 
-/// A reduction over elements that are looked up.
+/// A reduction over gathered elements.
 fn summed() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[10]);
@@ -129,7 +129,7 @@ fn summed() -> Case {
     Case::new("guards/summed", p, &[&r])
 }
 
-/// A table of unknown size, which may have no element: then 0 is read.
+/// A table of dynamic size, which may be empty: then 0 is read.
 fn dynamic(size: usize) -> Case {
     let text = "func.func @main(%x: tensor<?xf32>, %at: tensor<9xi32>) -> tensor<9xf32> {\n  %e = tensor.empty() : tensor<9xf32>\n  \
          %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]} \
@@ -199,7 +199,7 @@ fn division_of_tensors() -> Case {
     Case::of_text("guards/division_of_tensors", text, vec![input(), input()]).within(0.0, 0.0)
 }
 
-/// The divisor is a number that host code knows, and the division happens in a body.
+/// The divisor is a scalar of host code, and the division is in a body.
 fn division_by_argument() -> Case {
     let text = "func.func @main(%x: tensor<40xi32>, %d: i32) -> tensor<40xi32> {\n  %e = tensor.empty() : tensor<40xi32>\n  \
          %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]} \

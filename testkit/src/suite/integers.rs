@@ -5,7 +5,7 @@ use crate::host_tensor::Dtype;
 use crate::text::Program;
 use monopour_ir::ops;
 
-/// Op and the ranges of its two operands: nothing divides by zero, and no shift leaves its width.
+/// Op and the ranges of its two operands: no division by zero, and no shift beyond the width.
 type Operation = (&'static str, (f64, f64), (f64, f64));
 
 const ANY: (f64, f64) = (-100.0, 100.0);
@@ -122,7 +122,7 @@ fn exact(case: Case) -> Case {
     case.within(0.0, 0.0).dispatches(1)
 }
 
-/// Numbers whose highest and lowest bits lie anywhere, the smallest number and zero among them.
+/// Numbers with highest and lowest bits at any position, the smallest number and zero among them.
 fn counted(op: &str, bits: u32) -> Case {
     let dtype = Dtype::Int(bits);
     let mut p = Program::new();

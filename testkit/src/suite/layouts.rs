@@ -1,4 +1,4 @@
-//! Where elements lie: what a program returns, passes on or reshapes is row-major, however it came about.
+//! Layouts: results, arguments and reshapes of a program are row-major, whatever defined them.
 
 use super::case::{Case, f32_inputs};
 use crate::host_tensor::Dtype;
@@ -35,14 +35,14 @@ const PART: Text = (
     "tensor<?x?xf32>",
 );
 
-/// Its rows lie as they are.
+/// Whole rows stay contiguous.
 const WHOLE_ROWS: Text = (
     "rows_of_computed",
     "  %r = tensor.extract_slice %e[0, 0] [%m, 8] [1, 1] : tensor<8x8xf32> to tensor<?x8xf32>\n",
     "tensor<?x8xf32>",
 );
 
-/// There is no second row that could lie elsewhere.
+/// There is no second row with another stride.
 const ONE_ROW: Text = (
     "row_of_computed",
     "  %r = tensor.extract_slice %e[0, 0] [1, %n] [1, 1] : tensor<8x8xf32> to tensor<1x?xf32>\n",
@@ -96,7 +96,7 @@ const THROUGH_CHOICE: Text = (
     "tensor<?x?xf32>",
 );
 
-/// Each iteration takes a part of the one before: the strides stay those of the first.
+/// Each iteration slices the previous value: the strides stay those of the first.
 const THROUGH_LOOP: Text = (
     "part_through_loop",
     "  %p = tensor.extract_slice %e[0, 0] [%m, %n] [1, 1] : tensor<8x8xf32> to tensor<?x?xf32>\n  \

@@ -1,11 +1,11 @@
-//! Float functions one by one: every op of arith and math that has a value in every element, in f32, f16 and f64.
+//! Float functions one by one: every op of arith and math with a value in every element, in f32, f16 and f64.
 
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
 use crate::text::Program;
 use monopour_ir::ops;
 
-/// Op, range of the operands, what an f32 result is held to (absolute and relative alike).
+/// Op, range of the operands, tolerance of an f32 result (absolute and relative alike).
 type Function = (&'static str, (f64, f64), f64);
 
 const UNARY: &[Function] = &[
@@ -56,7 +56,7 @@ const BINARY: &[Function] = &[
     (ops::math::COPYSIGN, (-4.0, 4.0), 0.0),
 ];
 
-/// Functions of f64, with what a result is held to.
+/// Functions of f64, with the tolerance of a result.
 const DOUBLE: &[Function] = &[
     (ops::math::EXP, (-20.0, 20.0), 1e-14),
     (ops::math::EXP2, (-30.0, 30.0), 1e-14),
@@ -160,7 +160,7 @@ fn op_name(op: &str) -> &'static str {
     found.expect("one of the list").0
 }
 
-/// A test of what kind of number it is, over numbers, infinities, NaN and zero.
+/// A test of the float class, over numbers, infinities, NaN and zero.
 fn class_test(test: &str, dtype: Dtype) -> Case {
     let mut p = Program::new();
     let x = p.input_within(dtype, &[9, 31], -3.0, 3.0);
@@ -182,7 +182,7 @@ fn class_test(test: &str, dtype: Dtype) -> Case {
     Case::new(format!("math/{test}/{dtype}"), p, &[&r]).within(0.0, 0.0)
 }
 
-/// What products of values in [0.5, 2] may be off by: the range covers exponents of -6 to 6.
+/// The tolerance of products of values in [0.5, 2]: the range covers exponents of -6 to 6.
 fn power_bound(dtype: Dtype) -> f64 {
     match dtype {
         Dtype::Bf16 => 1e-2,
@@ -226,7 +226,7 @@ fn case(function: &Function, arity: usize, dtype: Dtype, shape: &[usize]) -> Cas
     if dtype == Dtype::F32 { case.within(bound, bound).dispatches(1) } else { case.within(3e-3, 3e-3).dispatches(1) }
 }
 
-/// A comparison whose outcome is an `i1` tensor; both operands hold small whole numbers, so that some are equal.
+/// A comparison whose result is an `i1` tensor; both operands hold small whole numbers, so that some are equal.
 fn comparison(predicate: &str) -> Case {
     let mut p = Program::new();
     let (x, y) = (p.input_within(Dtype::F32, &[9, 31], -2.0, 2.0), p.input_within(Dtype::F32, &[9, 31], -2.0, 2.0));

@@ -1,4 +1,4 @@
-//! Matrix products with what may follow them, at sizes that fit no tile.
+//! Matrix products with epilogues, at sizes that are no multiples of a tile.
 
 use super::case::{Case, f32_inputs, function, tensor};
 use crate::approx::Tolerance;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// Below, at and above the tiles; primes; one that no lane count divides and one that is large.
 const DIMENSIONS: [usize; 6] = [1, 7, 10, 63, 65, 1000];
 
-/// What follows the product.
+/// The epilogue of the product.
 #[derive(Clone, Copy, PartialEq)]
 enum Epilogue {
     Nothing,
@@ -21,7 +21,7 @@ enum Epilogue {
     Chain,
 }
 
-/// How the operands are given.
+/// The layout of the operands.
 #[derive(Clone, Copy, PartialEq)]
 enum Operands {
     Plain,

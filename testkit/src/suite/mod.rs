@@ -1,7 +1,7 @@
 //! The op suite: one list of cases that every backend runs.
 //!
-//! A case is a program, ranges for its inputs, a tolerance, and how many dispatches and copies it may take. What its result
-//! must be is never written down: the evaluator says it. Backends differ in what they ignore, never in the cases themselves.
+//! A case is a program, ranges for its inputs, a tolerance, and limits on dispatches and copies. Its expected result is the
+//! evaluator's. Backends differ in the cases that they ignore, never in the cases themselves.
 
 mod alias;
 mod attention;
@@ -68,7 +68,7 @@ pub struct Run {
     pub cost: Option<Cost>,
 }
 
-/// Something that runs the cases.
+/// A backend of the suite.
 pub trait Backend {
     /// Its name in failures.
     fn name(&self) -> &str;
@@ -77,10 +77,10 @@ pub trait Backend {
     /// # Errors
     /// Why it could not, as text.
     fn run(&mut self, case: &Case, inputs: &[HostTensor]) -> Result<Run, String>;
-    /// Submissions that a run may take.
+    /// Allowed submissions of a run.
     fn submits(&self) -> u64;
-    /// Cases that are known to fail, each with its reason; a name that ends in `*` is the beginning of several. One that
-    /// passes is a failure, so that the list stays true.
+    /// Cases known to fail, each with its reason; a name that ends in `*` is a prefix. One that passes is a failure, so that
+    /// the list stays true.
     fn ignores(&self) -> &[(&str, &str)] {
         &[]
     }
@@ -89,13 +89,13 @@ pub trait Backend {
 /// The outcome of a run of the suite.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Cases that did what they must, counted once per backend.
+    /// Cases that passed, counted once per backend.
     pub passed: usize,
     /// `backend: case: what went wrong`.
     pub failures: Vec<String>,
     /// `backend: case: reason`.
     pub ignored: Vec<String>,
-    /// Cases and the worst error, relative to `1 + |reference|`, of each family that has passed.
+    /// Per family, the number of passed cases and their worst error, relative to `1 + |reference|`.
     pub families: BTreeMap<String, (usize, f64)>,
 }
 
@@ -112,7 +112,7 @@ impl Report {
         assert!(self.passed > 0, "no case ran");
     }
 
-    /// Takes over what another report says.
+    /// Adds the results of another report.
     pub fn merge(&mut self, other: Report) {
         self.passed += other.passed;
         self.failures.extend(other.failures);
@@ -125,7 +125,7 @@ impl Report {
 
     fn add(&mut self, case: &Case, error: f64) {
         self.passed += 1;
-        // Half precision would hide what single precision does.
+        // The error of half precision would hide that of single precision.
         let half =
             if case.tolerance == HALF || case.tolerance == BRAIN || case.name.contains("f16") { " (f16)" } else { "" };
         let (count, worst) = self.families.entry(format!("{}{half}", case.family())).or_default();
@@ -182,8 +182,8 @@ pub fn all() -> Vec<Case> {
     families.iter().flat_map(|f| f()).collect()
 }
 
-/// The cases of a run: all of them, or a sample that is the same every time. Of the many sizes of one chain of products
-/// and of every other family the sample takes some that are quick.
+/// The cases of a run: all of them, or a fixed sample of quick cases, of each family and of the many sizes of a chain of
+/// products.
 pub fn selected(full: bool) -> Vec<Case> {
     const QUICK: u64 = 1_000_000;
     const PER_FAMILY: usize = 5;
@@ -206,7 +206,7 @@ pub fn selected(full: bool) -> Vec<Case> {
     out
 }
 
-/// Runs the cases on the backends: values against the evaluator, and what the run cost against what it may cost.
+/// Runs the cases on the backends: values against the evaluator, cost against the case's limits.
 pub fn run(backends: &mut [Box<dyn Backend>], cases: &[Case]) -> Report {
     let mut report = Report::default();
     for case in cases {
@@ -236,7 +236,7 @@ pub fn run(backends: &mut [Box<dyn Backend>], cases: &[Case]) -> Report {
     report
 }
 
-/// The worst error of the results, or what is wrong.
+/// The worst error of the results, or the failure.
 fn check(case: &Case, run: &Run, expected: &[HostTensor], submits: u64) -> Result<f64, String> {
     if run.outputs.len() != expected.len() {
         return Err(format!("{} results, expected {}", run.outputs.len(), expected.len()));
@@ -250,7 +250,7 @@ fn check(case: &Case, run: &Run, expected: &[HostTensor], submits: u64) -> Resul
     let allowed = Cost {
         dispatches: case.dispatches.map_or(cost.dispatches, u64::from),
         copies: case.copies.map_or(cost.copies, u64::from),
-        // A run that waits for a scalar submits what it has so far.
+        // A run that waits for a scalar submits its commands so far.
         submits: if case.dispatches.is_some() { submits } else { cost.submits },
         ..Cost::default()
     };

@@ -86,7 +86,7 @@ fn unpack(layout: &Layout) -> Case {
     Case::new(name("unpack", layout), p, &[&r]).may_copy()
 }
 
-/// Packed, a function of each element, unpacked.
+/// Packs, applies a function elementwise, unpacks.
 fn round_trip(layout: &Layout) -> Case {
     let mut p = Program::new();
     let x = p.f32(layout.0);

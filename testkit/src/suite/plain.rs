@@ -1,4 +1,4 @@
-//! Ops that say where a value lies, and control flow of a special kind: what an importer writes as well.
+//! Bufferization ops and special control flow in a model.
 
 use super::case::{Case, f32_of, index_of};
 use crate::text::Input;
@@ -14,7 +14,7 @@ fn case(name: &str, text: &str, inputs: Vec<Input>) -> Case {
     Case::of_text(&format!("plain/{name}"), text, inputs)
 }
 
-/// The copy is written, and what was copied is returned as well.
+/// The copy is written, and the original is returned as well.
 fn alloc_copied() -> Case {
     let text = "func.func @main(%x: tensor<8xf32>, %i: index, %v: f32) -> (tensor<8xf32>, tensor<8xf32>) {\n  \
          %a = bufferization.alloc_tensor() copy(%x) : tensor<8xf32>\n  \
@@ -40,7 +40,7 @@ fn materialized() -> Case {
     case("materialize_in_destination", text, vec![f32_of(&[8]), f32_of(&[16])])
 }
 
-/// What is put in a destination of unknown size.
+/// A value materialized in a destination of dynamic size.
 fn materialized_cast() -> Case {
     let text = "func.func @main(%x: tensor<8xf32>, %n: index) -> tensor<?xf32> {\n  \
          %d = tensor.empty(%n) : tensor<?xf32>\n  %c = tensor.cast %x : tensor<8xf32> to tensor<?xf32>\n  \
@@ -49,7 +49,7 @@ fn materialized_cast() -> Case {
     case("materialize_in_dynamic", text, vec![f32_of(&[8]), index_of(8.0)])
 }
 
-/// A case that computes, one that gives an input, and the default, which is a switch itself.
+/// A case that computes, one that yields an input, and the default, which is a switch itself.
 fn switched(which: f64) -> Case {
     let text = "func.func @main(%x: tensor<8xf32>, %i: index) -> (tensor<8xf32>, index) {\n  \
          %c1 = arith.constant 1 : index\n  %c7 = arith.constant 7 : index\n  %o = tensor.empty() : tensor<8xf32>\n  \

@@ -1,4 +1,4 @@
-//! Reductions: every kind along rows, columns, the middle and everything, with producers and consumers.
+//! Reductions: every kind along rows, columns, the middle and all dimensions, with producers and consumers.
 
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
@@ -95,7 +95,7 @@ fn reduce(p: &mut Program, x: &Value, (loops, map): (&str, &str), dtype: Dtype, 
 fn case(kind: &Kind, axis: &Axis, dtype: Dtype) -> Case {
     let ((kind, op, init), (name, loops, map, shape)) = (*kind, *axis);
     let mut p = Program::new();
-    // A product keeps its size when its factors are around one.
+    // A product stays small when its factors are around one.
     let x = if kind == "product" { p.input_within(dtype, shape, 0.97, 1.03) } else { p.input(dtype, shape) };
     let r = reduce(&mut p, &x, (loops, map), dtype, op, init);
     let case = Case::new(format!("reduce/{kind}_{name}/{dtype}/{}", by(shape)), p, &[&r]);
@@ -104,7 +104,7 @@ fn case(kind: &Kind, axis: &Axis, dtype: Dtype) -> Case {
         Dtype::F32 if kind == "sum" || kind == "product" => case.within(1e-4, 1e-4),
         _ => case.within(0.0, 0.0),
     };
-    // Much is reduced to little in several dispatches.
+    // A long reduction takes several dispatches.
     if shape.iter().product::<usize>() <= 4096 { case.dispatches(1) } else { case }
 }
 
@@ -138,7 +138,7 @@ fn norm(shape: &[usize]) -> Case {
     Case::new(format!("reduce/norm/{}", by(shape)), p, &[&r]).dispatches(1)
 }
 
-/// Two results: the largest element of each row and the first place where it is.
+/// Two results: the maximum of each row and its first index.
 fn argmax(shape: &[usize]) -> Case {
     let mut p = Program::new();
     let x = p.f32(shape);
@@ -168,7 +168,7 @@ fn with_producer() -> Case {
     Case::new("reduce/with_producer", p, &[&r]).dispatches(1).within(1e-4, 1e-5)
 }
 
-/// The sum of each row is taken from the row.
+/// The sum of each row is subtracted from the row.
 fn with_consumer() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[19, 70]);
@@ -196,7 +196,7 @@ fn of_a_transpose() -> Case {
     Case::new("reduce/of_a_transpose", p, &[&r]).dispatches(1)
 }
 
-/// What is there already is part of the sum; it belongs to the caller, so it is copied.
+/// The initial value is an argument of the caller, so it is copied.
 fn into_argument() -> Case {
     let mut p = Program::new();
     let (x, y) = (p.f32(&[14, 30]), p.f32(&[14]));

@@ -1,4 +1,4 @@
-//! Other shapes of the same elements: views where nothing forbids it, with ops before and behind.
+//! Reshapes: views where possible, with producers and consumers.
 
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
@@ -88,7 +88,7 @@ fn rows_of_blocks() -> Case {
     Case::new("reshape/softmax_of_blocks", p, &[&r])
 }
 
-/// `[s, h * d]` to `[h, s, d]`, as attention does it.
+/// `[s, h * d]` to `[h, s, d]`, as in attention.
 fn heads() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[9, 12]);
@@ -108,7 +108,7 @@ fn transposed_between() -> Case {
     Case::new("reshape/transposed_between", p, &[&r])
 }
 
-/// A slice has gaps: collapsing it takes a copy or an index.
+/// A strided slice: collapsing it takes a copy or an index.
 fn of_slice() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[8, 10]);

@@ -1,4 +1,4 @@
-//! Programs that take a row as a whole, several times: softmax, layer norm and their kin, one kernel each.
+//! Row groups: softmax, layer norm and similar, one kernel each.
 
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
@@ -114,7 +114,7 @@ pub fn softmax(p: &mut Program, x: &Value) -> Value {
     p.generic(&all, &[(&exp, &full), (&sum, &row)], (&e, &full), &format!("%s = arith.divf %a, %b : {}", x.dtype))
 }
 
-/// The logarithm of the sum of exponentials, and the maximum that was taken out.
+/// The logarithm of the sum of exponentials, and the maximum that was subtracted.
 fn log_sum_exp(p: &mut Program, x: &Value) -> (Value, Value) {
     let (all, full, row) = loops(x.shape().len());
     let top = row_reduce(p, x, "%s = arith.maximumf %a, %o : f32", "0xFF800000");
@@ -166,7 +166,7 @@ fn rms_norm(p: &mut Program, x: &Value) -> Value {
     p.generic(&all, &[(x, &full), (&squares, &row), (&scale, &last)], (&e, &full), &body)
 }
 
-/// Elements right of the diagonal are taken out before the softmax.
+/// Elements right of the diagonal are masked before the softmax.
 fn masked(shape: &[usize]) -> Case {
     let mut p = Program::new();
     let x = p.f32(shape);
@@ -177,7 +177,7 @@ fn masked(shape: &[usize]) -> Case {
     Case::new(format!("rows/masked_softmax/{}", by(shape)), p, &[&r]).dispatches(1)
 }
 
-/// A residual is added before the norm, and both results are wanted.
+/// A residual is added before the norm, and both are results.
 fn residual_norm(shape: &[usize]) -> Case {
     let mut p = Program::new();
     let (x, y) = (p.f32(shape), p.f32(shape));

@@ -87,7 +87,7 @@ pub(super) fn insert(p: &mut Program, x: &Value, into: &Value, slice: Slice<'_>)
     p.op(into.dtype, into.shape(), &text)
 }
 
-/// A function of a tensor, so that a slice has something before or behind it.
+/// A function of a tensor, as producer or consumer of a slice.
 fn doubled(p: &mut Program, x: &Value) -> Value {
     p.pointwise(Dtype::F32, &[x], "%s = arith.addf %a, %a : f32")
 }
@@ -235,7 +235,7 @@ fn insert_row() -> Case {
     Case::new("slices/insert_row", p, &[&r]).may_copy()
 }
 
-/// Both halves of a tensor change places within it: at least one must be kept aside.
+/// Swaps both halves of a tensor in place: at least one must be copied.
 fn halves_swapped() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[10, 8]);
@@ -327,7 +327,7 @@ fn sum_of_slices() -> Case {
     Case::new("slices/sum_of_slices", p, &[&r]).dispatches(1)
 }
 
-/// Where the slice lies is an argument.
+/// The offset of the slice is an argument.
 fn dynamic_offset() -> Case {
     let mut p = Program::new();
     let (x, at) = (p.f32(&[50, 9]), p.scalar(Dtype::Index, 0.0, 40.0));
@@ -359,7 +359,7 @@ fn insert_twice() -> Case {
     Case::new("slices/insert_twice", p, &[&r]).may_copy()
 }
 
-/// A part of a tensor is computed anew and put back where it was.
+/// A part of a tensor is recomputed and inserted again.
 fn insert_computed() -> Case {
     let mut p = Program::new();
     let x = p.f32(&[20, 20]);

@@ -1,5 +1,5 @@
-//! Ops of the tensor dialect that become others at import: gathers and scatters, reshapes by data, bit casts, pads that take
-//! away, and reshapes whose sizes are known only when the program runs.
+//! Ops of the tensor dialect that import replaces: gathers and scatters, reshapes by data, bitcasts, negative pads, and
+//! reshapes of dynamic sizes.
 
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
@@ -32,7 +32,7 @@ fn number(value: f64) -> Input {
     numbers(Dtype::Index, &[], value, value + 1.0)
 }
 
-/// Rows by number, some of which do not exist; the slice keeps the dimension that is named.
+/// Rows by index, some out of range; the slice keeps the indexed dimension.
 fn gather_rows() -> Case {
     let text = "func.func @main(%x: tensor<6x5xf32>, %at: tensor<3x4x1xindex>) -> tensor<3x4x1x5xf32> {\n  \
          %y = tensor.gather %x[%at] gather_dims([0]) : (tensor<6x5xf32>, tensor<3x4x1xindex>) -> tensor<3x4x1x5xf32>\n  \
@@ -66,7 +66,7 @@ fn gather_dynamic() -> Case {
     case("gather_dynamic", text, vec![f32s(&[6, 7]), numbers(Dtype::Int(32), &[9, 1], -4.0, 12.0)])
 }
 
-/// Updates of rows that do not exist are dropped; of several for one row the last one counts.
+/// Updates of rows out of range are dropped; of several for one row the last one counts.
 fn scatter_rows() -> Case {
     let text = "func.func @main(%v: tensor<5x1x4xf32>, %into: tensor<6x4xf32>, %at: tensor<5x1xi32>) -> tensor<6x4xf32> {\n  \
          %y = tensor.scatter %v into %into[%at] scatter_dims([0]) unique : \
@@ -135,7 +135,7 @@ fn padded(ty: &str, low: &str, high: &str, args: &str, to: &str) -> String {
     )
 }
 
-/// Two elements go at the front, two constants come at the end.
+/// Two elements are removed at the front, two constants added at the end.
 fn crop() -> Case {
     case("crop", &padded("tensor<6xf32>", "-2", "2", "", "tensor<6xf32>"), vec![f32s(&[6])])
 }
@@ -145,7 +145,7 @@ fn crop_both() -> Case {
     case("crop_both", &text, vec![f32s(&[6, 9])])
 }
 
-/// More is taken away at one side than there is: what was padded at the other is all that the result has.
+/// More is removed at one side than there is: the result is the padding of the other side.
 fn nothing_left(ty: &str, low: &str, high: &str) -> Case {
     let shape: Vec<i64> = ty[7..].split('x').map_while(|d| d.parse().ok()).collect();
     let sides = |pads: &str| pads.split(", ").map_while(|p| p.parse().ok()).collect::<Vec<i64>>();
@@ -165,7 +165,7 @@ fn crop_dynamic(pad: i64) -> Case {
 
 const DOUBLED: &str = "iterator_types = [\"parallel\", \"parallel\"]";
 
-/// One dimension becomes two whose sizes are numbers of the run.
+/// Expands one dimension to two of dynamic sizes.
 fn expand() -> Case {
     let text = format!(
         "func.func @main(%x: tensor<?xf32>, %n: index, %m: index) -> tensor<?x?xf32> {{\n  \
@@ -178,7 +178,7 @@ fn expand() -> Case {
     case("expand", &text, vec![f32s(&[15]), number(3.0), number(5.0)])
 }
 
-/// Of a computed tensor, with a known size in between.
+/// Of a computed tensor, with a static size in between.
 fn expand_between() -> Case {
     let text = "func.func @main(%x: tensor<?x3xf32>, %n: index, %m: index) -> tensor<?x2x?x3xf32> {\n  %b = math.absf %x : tensor<?x3xf32>\n  \
          %y = tensor.expand_shape %b [[0, 1, 2], [3]] output_shape [%n, 2, %m, 3] : tensor<?x3xf32> into tensor<?x2x?x3xf32>\n  \
@@ -193,7 +193,7 @@ fn collapse() -> Case {
     case("collapse", text, vec![f32s(&[5, 7])])
 }
 
-/// The sizes change places on the way.
+/// The sizes are swapped on the way.
 fn collapse_expand() -> Case {
     let text = "func.func @main(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {\n  %c0 = arith.constant 0 : index\n  \
          %c1 = arith.constant 1 : index\n  %m = tensor.dim %x, %c0 : tensor<?x?xf32>\n  %n = tensor.dim %x, %c1 : tensor<?x?xf32>\n  \
@@ -203,7 +203,7 @@ fn collapse_expand() -> Case {
     case("collapse_expand", text, vec![f32s(&[5, 7])]).within(1e-5, 1e-5)
 }
 
-/// A check that holds changes nothing.
+/// A check that holds has no effect.
 fn checked() -> Case {
     let text = "func.func @main(%x: tensor<9xf32>, %n: index) -> tensor<?xf32> {\n  %c9 = arith.constant 9 : index\n  \
          %b = math.absf %x : tensor<9xf32>\n  %ok = arith.cmpi ule, %n, %c9 : index\n  cf.assert %ok, \"too many\"\n  \

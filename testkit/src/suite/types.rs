@@ -46,7 +46,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut out = vec![];
     for dtype in [I16, Dtype::Bf16] {
         for shape in [&[7, 33][..], &[1], &[257], &[3, 5, 6]] {
-            // What the caller keeps is not what it gets back.
+            // The caller keeps its buffer, so the result is a copy.
             let copy = pointwise("copy", dtype, shape, 1, "%s = arith.select %t, %a, %o : T", true);
             out.push(Case { copies: Some(1), ..copy });
         }
@@ -103,7 +103,7 @@ fn cast(op: &str, from: Dtype, to: Dtype, (low, high): (f64, f64), shape: &[usiz
     let x = p.input_within(from, shape, low, high);
     let r = p.pointwise(to, &[&x], &format!("%s = arith.{op} %a : {from} to {to}"));
     let case = Case::new(format!("types/{op}/{from}_{to}/{}", by(shape)), p, &[&r]).dispatches(1);
-    // One rounding, to nearest, has one result; whole numbers reach bf16 by way of f32.
+    // A single rounding to nearest is unique; whole numbers reach bf16 through f32.
     if op.ends_with("tofp") { case } else { exact(case) }
 }
 
@@ -165,7 +165,7 @@ fn matmul(of: Dtype, to: Dtype, [m, n, k]: [usize; 3]) -> Case {
     if to.is_float() { case } else { exact(case) }
 }
 
-/// Bytes and words of unsigned types, cast and read as what they are.
+/// Unsigned bytes and words, cast and read as such.
 fn unsigned_boundary() -> Case {
     let text = "func.func @main(%x: tensor<5x7xui8>, %y: tensor<5x7xui16>, %n: ui32) -> (tensor<5x7xf32>, ui32) {
   %a = tensor.bitcast %x : tensor<5x7xui8> to tensor<5x7xi8>
@@ -189,7 +189,7 @@ fn unsigned_boundary() -> Case {
     exact(Case::of_text("types/unsigned_boundary", text, inputs))
 }
 
-/// A constant and a result with signs, moved without computing.
+/// An unsigned constant and result, without arithmetic.
 fn unsigned_results() -> Case {
     let text = "func.func @main(%x: tensor<3xui64>, %y: tensor<2x3xsi16>) -> (tensor<2x3xui64>, tensor<2x3xui8>, tensor<3x2xsi16>) {
   %e = tensor.empty() : tensor<2x3xui64>

@@ -1,4 +1,4 @@
-//! Vectors and buffers in a model: transfers with elementwise ops between them, a tensor's buffer that is a tensor again.
+//! Vectors and buffers in a model: transfers with elementwise ops between them, a tensor's buffer read as a tensor.
 
 use super::case::{Case, f32_of, index_of};
 use crate::host_tensor::Dtype;
@@ -15,7 +15,7 @@ fn case(name: &str, text: &str, inputs: Vec<Input>) -> Case {
     Case::of_text(&format!("vectors/{name}"), text, inputs)
 }
 
-/// All of a tensor, with comparisons, choices, constants and functions.
+/// Of whole tensors, with comparisons, selects, constants and functions.
 fn whole() -> Case {
     let text = "func.func @main(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {\n  \
          %c0 = arith.constant 0 : index\n  %p = arith.constant 0.0 : f32\n  %k = arith.constant dense<0.5> : vector<4x8xf32>\n  \
@@ -28,7 +28,7 @@ fn whole() -> Case {
     case("whole", text, vec![f32_of(&[4, 8]), f32_of(&[4, 8])])
 }
 
-/// Of a row, from a place that the run decides: what leaves the row is padding, and is not written.
+/// Of a row, from a dynamic offset: out-of-bounds elements are padding, and are not written.
 fn row_at(first: f64) -> Case {
     let text = "func.func @main(%x: tensor<3x9xf32>, %y: tensor<3x9xf32>, %i: index) -> tensor<3x9xf32> {\n  \
          %c1 = arith.constant 1 : index\n  %p = arith.constant 7.0 : f32\n  \
@@ -37,7 +37,7 @@ fn row_at(first: f64) -> Case {
     case(&format!("row_at/{first}"), text, vec![f32_of(&[3, 9]), f32_of(&[3, 9]), index_of(first)])
 }
 
-/// Rows of two dimensions, the last of which are not there.
+/// Rows of two dimensions, the last of which are out of bounds.
 fn scattered(first: f64) -> Case {
     let text = "func.func @main(%x: tensor<2x3xi32>, %y: tensor<?x5xi32>, %i: index) -> tensor<?x5xi32> {\n  \
          %c0 = arith.constant 0 : index\n  %p = arith.constant 7 : i32\n  \
@@ -99,7 +99,7 @@ fn seen_through() -> Case {
     case("seen_through", text, vec![f32_of(&[8])])
 }
 
-/// Of an input of unknown size; one of the two tensors is written.
+/// Of an input of dynamic size; one of the two tensors is written.
 fn seen_through_twice() -> Case {
     let text = "func.func @main(%x: tensor<?xf32>, %v: f32, %i: index) -> (tensor<?xf32>, tensor<?xf32>) {\n  \
          %m = bufferization.to_buffer %x : tensor<?xf32> to memref<?xf32>\n  \

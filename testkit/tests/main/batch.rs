@@ -1,4 +1,4 @@
-//! What running a batch of bufferized functions shows: their values, writes that are not allowed, and crashes.
+//! Batches of bufferized functions: values, forbidden writes, and crashes.
 
 use monopour_ir::{Context, Module};
 use monopour_testkit::HostTensor;
@@ -64,7 +64,7 @@ fn a_crash_is_that_of_one_function() {
     let after = f32s(&[3.0, 4.0]);
     let mut left = bits(&[after.clone(), f32s(&[1.5])]);
     left.extend(bits(&[after]));
-    // The last list is the argument, which was not to be written: it is not the input any more.
+    // The last list is the read-only argument, which changed.
     assert_ne!(left[2], bits(&[input])[0]);
     assert_eq!(outcomes[0], [Outcome::Values(left.clone()), Outcome::Values(left)]);
     assert!(matches!(outcomes[1][0], Outcome::Crash(_)), "{:?}", outcomes[1]);

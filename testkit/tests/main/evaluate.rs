@@ -126,7 +126,7 @@ fn a_gather_and_a_branch_in_a_body() {
     }";
     let indices = HostTensor { dtype: Dtype::Int(32), shape: vec![3], data: Data::Int(vec![3, -5, 0]) };
     check(text, &[f32s(&[4], &[1.0, 2.0, 3.0, 4.0]), indices.clone()], &[3], &[4.0, -1.0, 1.0]);
-    // An index outside of the tensor names the nearest element.
+    // An index out of range is clamped.
     let outside = HostTensor { data: Data::Int(vec![1, 4, 1000]), ..indices };
     check(text, &[f32s(&[4], &[1.0, 2.0, 3.0, 4.0]), outside], &[3], &[2.0, 4.0, 4.0]);
 }

@@ -3,7 +3,7 @@
 use monopour_ir::{Context, Module};
 use monopour_testkit::{Dtype, HostTensor, evaluate, evaluate_in_type};
 
-/// Runs `@main`, which takes nothing, and compares all that it returns.
+/// Runs `@main`, which takes no arguments, and compares all results.
 fn check(text: &str, values: &[&[f64]]) {
     let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("the test's program parses");
     let found: Vec<_> = evaluate(&module, "main", &[]).expect("evaluates").iter().map(HostTensor::to_f64).collect();
@@ -136,7 +136,7 @@ fn transfers_pad_mask_and_skip() {
     check(text, &[&[5.0, 6.0, -1.0], &[1.0, 5.0, 6.0, 4.0, 5.0, 6.0]]);
 }
 
-/// MLIR folds all three writes to what was read.
+/// MLIR would fold all three writes to the tensor that was read.
 #[test]
 fn masks_of_whole_transfers_count() {
     let text = "func.func @main() -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) {

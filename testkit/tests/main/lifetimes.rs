@@ -1,4 +1,4 @@
-//! The watch over buffers, by programs with one defect each.
+//! Lifetime checks, by programs with one defect each.
 
 use monopour_ir::{Context, Module};
 use monopour_testkit::evaluate::lifetimes::{Program, Run, Watch};
@@ -12,7 +12,7 @@ fn run(text: &str, watch: Watch) -> Result<Run, EvalError> {
     Program::new(&module)?.run("main", &[input], watch)
 }
 
-/// Runs the body of a function that takes `%a` and returns a buffer, or two.
+/// Runs the body of a function that takes `%a` and returns one or two buffers.
 fn body(results: &str, body: &str) -> Result<Run, EvalError> {
     run(&format!("func.func @main(%a: {T}) -> ({results}) {{\n{body}\n}}"), Watch::Owners)
 }
@@ -46,7 +46,7 @@ fn each_defect_is_named() {
     assert!(body(T, &format!("{alloc}return %x : {T}")).is_ok());
 }
 
-/// A freed buffer's address is the next one's, so that pointers alone do not tell buffers apart.
+/// A freed address is reused, so that pointers alone do not identify buffers.
 #[test]
 fn addresses_come_back() {
     let text = "func.func @main(%a: memref<4xf32>) -> i1 {
@@ -83,7 +83,7 @@ fn views_share_the_memory_of_their_buffer() {
     assert_eq!((run.cost.allocations, run.cost.peak_bytes), (1, 16));
 }
 
-/// Without owners, a public function returns copies of what its caller must not free.
+/// Before deallocation, a public function returns copies of memory that its caller must not free.
 #[test]
 fn results_are_copies_of_arguments() {
     let text = "func.func @f(%a: memref<4xf32>) -> memref<4xf32> { return %a : memref<4xf32> }

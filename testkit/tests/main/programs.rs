@@ -13,7 +13,7 @@ fn references_are_what_the_evaluator_says() {
         let results = evaluate(&module, "main", &program.inputs).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!((results.len(), &results[0].shape), (1, &program.shape), "{name}");
         let worst = results[0].to_f64().iter().zip(&program.expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        // The chain of eight takes its steps before the root in f32, and a root of little makes much of that.
+        // `ew8` computes its steps before the root in f32, and a root near zero amplifies that.
         let allowed = if name == "ew8" { 1e-3 } else { 1e-9 };
         assert!(worst <= allowed && results[0].len() == program.expected.len(), "{name}: {worst:e}");
     }

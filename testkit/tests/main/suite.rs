@@ -1,4 +1,4 @@
-//! The suite itself: every case parses, has a value, and is close to itself in f32.
+//! The suite itself: every case parses, has a value, and agrees with itself in f32.
 
 use monopour_ir::{Context, Module};
 use monopour_testkit::generate_graphs::{self, Features};
@@ -19,7 +19,7 @@ fn every_case_parses_and_names_are_unique() {
     }
 }
 
-/// Poison in a result would be a hole: an element that nothing wrote.
+/// Poison in a result would be an element that was never written.
 #[test]
 fn every_case_has_a_value() {
     let mut failures = vec![];
@@ -41,7 +41,7 @@ fn the_sample_is_quick_and_always_the_same() {
     assert!(selected(false).len() * 2 < all().len());
 }
 
-/// Rounds the evaluator's results to f32, and spoils one element of one case.
+/// Rounds the evaluator's results to f32, and changes one element of one case.
 struct Rounded {
     spoil: &'static str,
 }
@@ -71,7 +71,7 @@ impl Backend for Rounded {
 fn values_have_no_hole_and_a_wrong_element_is_found() {
     let spoil = "generic/window";
     let mut cases = selected(false);
-    // What is sampled changes with every case that is added.
+    // The sample changes with every case that is added.
     cases.retain(|case| case.name != spoil);
     cases.extend(all().into_iter().filter(|case| case.name == spoil));
     let report = run(&mut [Box::new(Rounded { spoil })], &cases);
@@ -112,12 +112,12 @@ fn random_graphs_verify_and_have_a_value_of_moderate_size() {
             Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|d| panic!("seed {seed}\n{d}\n{text}"));
         let values: Vec<_> = inputs.iter().zip(seed..).map(|(input, s)| input.values(s)).collect();
         let results = evaluate(&module, "main", &values).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
-        // What is not a number was never written.
+        // A NaN was never written.
         assert!(results.iter().all(|r| r.to_f64().iter().all(|x| x.abs() <= 17.0)), "seed {seed}\n{text}");
     }
 }
 
-/// What must occur in random graphs of everything.
+/// Ops that must occur in random graphs of everything.
 const KINDS: [&str; 51] = [
     "x?x",
     "tensor<?x",

@@ -1,10 +1,10 @@
-//! Artifacts that were cut, changed, or made by another version.
+//! Artifacts that were truncated, changed, or made by another version.
 
 use std::path::Path;
 
 use super::{Case, line};
 
-/// All of them, from a good artifact.
+/// All cases, from a good artifact.
 pub fn cases(good: &Path) -> Vec<Case> {
     let good = std::fs::read(good).expect("it was written");
     let given = |bytes: Vec<u8>, code: &str, what: String| {
@@ -31,7 +31,7 @@ pub fn cases(good: &Path) -> Vec<Case> {
         cases.push(given(changed(8, &version.to_le_bytes()), "P0002", format!("version {version}")));
     }
     cases.push(given(changed(0, b"mono"), "P0001", "another magic".into()));
-    // One bit each, all over the file behind its version: the hash finds them all.
+    // One bit each, all over the file behind its version: the hash detects them all.
     for part in 0..16 {
         let at = 12 + (good.len() - 13) * part / 15;
         let code = if (44..52).contains(&at) { "P000" } else { "P0004" };

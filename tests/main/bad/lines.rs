@@ -1,13 +1,13 @@
-//! Command lines that are wrong themselves, or name what is not there.
+//! Command lines that are wrong themselves, or name missing files.
 
 use super::{Case, line};
 
-/// All of them.
+/// All cases.
 pub fn cases() -> Vec<Case> {
     [usage(), paths(), names(), outputs()].into_iter().flatten().collect()
 }
 
-/// Status 2: clap's, and what only a command can tell.
+/// Status 2: errors of clap, and of a command's own checks.
 fn usage() -> Vec<Case> {
     let lines = [
         "nothing",
@@ -73,7 +73,7 @@ fn usage() -> Vec<Case> {
     lines.into_iter().map(|args| line(args, 2, "error: ")).collect()
 }
 
-/// Paths to nothing, to folders, and to what is no model.
+/// Paths to nothing, to folders, and to files that are no models.
 fn paths() -> Vec<Case> {
     vec![
         line("run nothing.mlir --device cpu", 1, "error[I0031]"),
@@ -107,7 +107,7 @@ fn paths() -> Vec<Case> {
     ]
 }
 
-/// Names of inputs, functions and donations that are not there.
+/// Unknown names of inputs, functions and donations.
 fn names() -> Vec<Case> {
     let run = |more: &str, code: &str| line(&format!("run @/m.mlir --device cpu {more}"), 1, code);
     vec![

@@ -1,10 +1,10 @@
-//! Models that are no text, no MLIR, or nothing that compiles.
+//! Models that are no text, no MLIR, or do not compile.
 
 use monopour_ir::{Context, Module};
 
 use super::{ADD, Case, line};
 
-/// All of them.
+/// All cases.
 pub fn cases() -> Vec<Case> {
     [damaged(), absurd(), wrong(), large(), schedules(), opt()].into_iter().flatten().collect()
 }
@@ -14,7 +14,7 @@ fn model(source: impl Into<Vec<u8>>, code: &str) -> Case {
     line("run m.mlir --device cpu --random 1", 1, &code).file("m.mlir", source)
 }
 
-/// Text and bytecode that were cut or changed.
+/// Truncated or changed text and bytecode.
 fn damaged() -> Vec<Case> {
     let mut cases = vec![
         model("", "F0001").about("empty"),
@@ -40,7 +40,7 @@ fn damaged() -> Vec<Case> {
     cases
 }
 
-/// Text that is well formed, and more than any parser's stack holds.
+/// Well-formed text that exceeds any parser's stack.
 fn absurd() -> Vec<Case> {
     let attribute = |text: String| format!("func.func private @main() attributes {{a = {text}}}");
     let nested = |open: &str, close: &str| format!("{}{}", open.repeat(50_000), close.repeat(50_000));
@@ -110,7 +110,7 @@ fn wrong() -> Vec<Case> {
     ]
 }
 
-/// Tensors that no machine holds.
+/// Tensors beyond any memory.
 fn large() -> Vec<Case> {
     let unary = |size: &str| {
         format!(
@@ -136,7 +136,7 @@ fn large() -> Vec<Case> {
     ]
 }
 
-/// Transform scripts that are none.
+/// Invalid transform scripts.
 fn schedules() -> Vec<Case> {
     let schedule = |text: &str, code: &str| {
         line("compile @/m.mlir -o m.mpr --target cpu --schedule s.mlir", 1, code).file("s.mlir", text)

@@ -4,7 +4,7 @@ use monopour::runtime::HostTensor;
 
 use super::{Case, line};
 
-/// All of them.
+/// All cases.
 pub fn cases() -> Vec<Case> {
     [arrays(), weights(), devices()].into_iter().flatten().collect()
 }

@@ -1,5 +1,5 @@
-//! The loops of a reduction by what they do: one coordinate of the result is rows, one is columns, the others run one after the
-//! other; reductions that every input walks like one loop are one.
+//! Sorts the loops of a reduction: one coordinate of the result is rows, one is columns, the others are serial; reductions
+//! that collapse to one loop in every input are merged.
 //!
 //! Before: `out[b, y, x, c] += in[b, y + i, x + j, q] * filter[i, j, q, c]` on a tile `[1, 1, 14, 64]`.
 //! After: rows `x`, columns `c`, serial none (extents of 1 need no loop), reductions `i` and `j, q` merged.
@@ -10,7 +10,7 @@ use super::super::model::{Base, Size, Source, TileOp};
 use super::super::strategy::Declined;
 use monopour_ir::Value;
 
-/// Columns below this leave most lanes idle; another coordinate is better then.
+/// Fewer columns leave most lanes idle; another coordinate is preferred.
 const FEW_COLUMNS: i64 = 4;
 
 /// Trip count of a loop.
@@ -56,23 +56,23 @@ pub(super) struct Input {
     /// Position among the op's operands.
     pub(super) operand: usize,
     pub(super) slice: usize,
-    /// Elements between neighbours, per loop of the op.
+    /// Stride in elements, per loop of the op.
     pub(super) strides: Vec<i64>,
     pub(super) constant: i64,
 }
 
-/// A reduction, or several in a row that are one for every input.
+/// A reduction, or several merged ones.
 #[derive(Clone, Debug)]
 pub(super) struct Reduction<'c> {
     pub(super) extent: Extent<'c>,
-    /// Elements between neighbours, per input.
+    /// Stride in elements, per input.
     pub(super) strides: Vec<i64>,
 }
 
 /// The sorted loops.
 #[derive(Clone, Debug)]
 pub(super) struct Axes<'c> {
-    /// Coordinates of the result; `None`: every one has the extent 1.
+    /// Coordinates of the result; `None`: all extents are 1.
     pub(super) row: Option<usize>,
     pub(super) column: Option<usize>,
     pub(super) serial: Vec<usize>,
@@ -88,7 +88,7 @@ impl<'c> Axes<'c> {
     }
 }
 
-/// The inputs that are read; they lie in memory that the tile does not write.
+/// The inputs that the body reads, which the tile must not write.
 pub(super) fn inputs(evaluator: &Evaluator<'_, '_>, op: &TileOp, written: &[Base]) -> Result<Vec<Input>, Declined> {
     let mut out = Vec::new();
     for (operand, o) in op.operands.iter().enumerate().take(op.num_inputs).filter(|(i, _)| op.reads(*i)) {
@@ -108,7 +108,7 @@ pub(super) fn inputs(evaluator: &Evaluator<'_, '_>, op: &TileOp, written: &[Base
     Ok(out)
 }
 
-/// Sorts the loops of an op. `lanes` is the number of neighbours that work on columns.
+/// Sorts the loops of an op. `lanes` is the number of lanes along the columns.
 pub(super) fn axes<'c>(op: &TileOp<'c>, inputs: &[Input], lanes: i64) -> Result<Axes<'c>, Declined> {
     let outer = op.outer.clone().ok_or(Declined::ResultNotIndexed)?;
     let inner = op.inner();
@@ -119,7 +119,7 @@ pub(super) fn axes<'c>(op: &TileOp<'c>, inputs: &[Input], lanes: i64) -> Result<
     let mut rest: Vec<usize> = (0..outer.len()).filter(|c| extents[*c].exact() != Some(1)).collect();
     let column = column(&rest, &extents, lanes);
     rest.retain(|c| Some(*c) != column);
-    // A row that changes every operand of the columns shares nothing between rows: second choice.
+    // A row that indexes every operand of the columns shares no loads between rows: second choice.
     let shares = |c: usize| {
         inputs.iter().all(|i| i.strides[outer[c]] == 0 || column.is_none_or(|column| i.strides[outer[column]] == 0))
     };
@@ -128,7 +128,7 @@ pub(super) fn axes<'c>(op: &TileOp<'c>, inputs: &[Input], lanes: i64) -> Result<
     Ok(Axes { row, column, serial: rest, extents, reductions: reductions(op, inputs, &inner) })
 }
 
-/// The last coordinate, whose neighbours are neighbours in memory; another one if it is short.
+/// The last coordinate, which is contiguous in memory; another one if it is short.
 fn column(coordinates: &[usize], extents: &[Extent], lanes: i64) -> Option<usize> {
     let last = *coordinates.last()?;
     let bound = |c: &usize| extents[*c].bound().unwrap_or(i64::MAX);
@@ -156,7 +156,7 @@ fn reductions<'c>(op: &TileOp<'c>, inputs: &[Input], inner: &[usize]) -> Vec<Red
         out.push(Reduction { extent, strides });
     }
     if out.is_empty() {
-        // Every extent is 1: one pass.
+        // All extents are 1: one pass.
         out.push(Reduction { extent: Extent::Known(1), strides: vec![0; inputs.len()] });
     }
     out

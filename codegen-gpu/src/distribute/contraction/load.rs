@@ -1,4 +1,4 @@
-//! Loads of a pass, and the factors that rows and columns take from them.
+//! Loads of a pass, and the factors of each row and column.
 
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach, load_from};
@@ -6,14 +6,14 @@ use super::write::Place;
 use super::{Access, Extent, Plan, Side, ceil_div};
 use monopour_ir::Value;
 
-/// A position as a value and a constant: equal values make equal addresses visible.
+/// A position as a value plus a constant, which makes equal addresses visible.
 #[derive(Clone, Copy)]
 pub(super) struct Spot<'c> {
     pub(super) at: Value<'c>,
     pub(super) plus: i64,
 }
 
-/// The loads of one input: addresses without the part of the reductions.
+/// The loads of one input: addresses without the terms of the reductions.
 pub(super) struct Stream<'c, 'p> {
     side: &'p Side,
     spots: Vec<Spot<'c>>,
@@ -57,7 +57,7 @@ impl<'c, 'p> Stream<'c, 'p> {
         Self { side, spots, per_row: columns.len() * split as usize, lane: place.lane, copy }
     }
 
-    /// Loads what `count` iterations from `k` on need; `part` is the address's part of the other reductions.
+    /// Loads the operands of `count` iterations from `k` on; `part` is the other reductions' term of the address.
     pub(super) fn load(
         &self,
         code: &mut Code<'c, '_>,
@@ -104,7 +104,7 @@ impl<'c, 'p> Stream<'c, 'p> {
         loaded
     }
 
-    /// The iteration whose values a lane loads. Lanes beyond the step must still load something that exists.
+    /// The iteration whose values a lane loads; lanes beyond the step load an existing one.
     fn lane_k(&self, code: &mut Code<'c, '_>, plan: &Plan<'c, '_>, k: Value<'c>, count: i64) -> Value<'c> {
         let at = code.add(k, self.lane);
         if count >= i64::from(plan.tile.shared.unwrap_or(1)) {
@@ -115,7 +115,7 @@ impl<'c, 'p> Stream<'c, 'p> {
         code.min(at, last)
     }
 
-    /// The value of a row, a column group and an iteration of the pass.
+    /// The operand at a row, a column group and an iteration of the pass.
     pub(super) fn factor(
         &self,
         code: &mut Code<'c, '_>,
@@ -166,7 +166,7 @@ impl<'c, 'p> Stream<'c, 'p> {
     ) -> Value<'c> {
         let width = self.side.lanes as usize;
         let pick = |code: &mut Code<'c, '_>, loads: &[Value<'c>], position: usize| {
-            // An input that does not follow the reduction has one load.
+            // An input that is invariant along the reduction has one load.
             code.extract(loads[(position / width).min(loads.len() - 1)], (position % width) as u32)
         };
         let values = &loaded.values;
@@ -189,7 +189,7 @@ impl<'c, 'p> Stream<'c, 'p> {
     }
 }
 
-/// The first element of an input for a tile; its constant part is not in it.
+/// The first element of an input for a tile, without its constant term.
 fn base<'c>(
     code: &mut Code<'c, '_>,
     evaluator: &Evaluator<'c, '_>,
@@ -205,7 +205,7 @@ fn base<'c>(
     base
 }
 
-/// As [`base`], with the constant part.
+/// As [`base`], with the constant term.
 pub(super) fn first<'c>(
     code: &mut Code<'c, '_>,
     evaluator: &Evaluator<'c, '_>,
@@ -227,7 +227,7 @@ fn rows<'c>(code: &mut Code<'c, '_>, plan: &Plan<'c, '_>, side: &Side, place: &P
         code.add_const(extent, -count)
     };
     if side.access == Access::AlongRows {
-        // A vector lies inside the slice or its values are not stored.
+        // A vector beyond the slice is clamped: its results are not stored.
         let lanes = i64::from(side.lanes);
         return spots(code, place.first_row, ceil_div(plan.tile.rows, lanes), lanes, plan.rows_exact(), |code| {
             last(code, plan.rows, lanes)
@@ -239,7 +239,7 @@ fn rows<'c>(code: &mut Code<'c, '_>, plan: &Plan<'c, '_>, side: &Side, place: &P
     spots(code, first, ceil_div(plan.tile.rows, size), size, fits, |code| last(code, plan.rows, 1))
 }
 
-/// `count` rows, `distance` apart; clamped unless they fit.
+/// `count` rows, `distance` apart; clamped unless they are in range.
 fn spots<'c>(
     code: &mut Code<'c, '_>,
     first: Value<'c>,

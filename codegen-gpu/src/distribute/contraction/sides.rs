@@ -1,4 +1,4 @@
-//! How each input is loaded, and which reduction is stepped through: the choice with the least cost of loads.
+//! Chooses the loads of each input and the stepped reduction, by the least cost of loads.
 
 use super::super::code::{facts, gcd};
 use super::super::evaluate::{Evaluator, Reach};
@@ -14,13 +14,13 @@ const ELEMENT_COST: i64 = 20;
 const ACCUMULATOR_COST: i64 = 3;
 const PASS_COST: i64 = 20;
 
-/// An input and its way into registers.
+/// An input and how it is loaded.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
     /// Position among the op's operands.
     pub(super) operand: usize,
     pub(super) slice: usize,
-    /// Elements between neighbours along rows, columns, the stepped reduction, the others, and the serial coordinates.
+    /// Strides in elements along rows, columns, the stepped reduction, the others, and the serial coordinates.
     pub(super) row: i64,
     pub(super) column: i64,
     pub(super) k: i64,
@@ -32,25 +32,25 @@ pub(super) struct Side {
     pub(super) lanes: u32,
 }
 
-/// What one load holds.
+/// The elements of one load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Access {
-    /// Neighbours along the reduction, of one row or column.
+    /// Consecutive iterations of the reduction, of one row or column.
     AlongK,
-    /// Neighbours along the rows.
+    /// Consecutive rows.
     AlongRows,
-    /// Neighbours along the columns, as many as the accumulators have.
+    /// Consecutive columns, as many as the accumulators have.
     AlongColumns(Reach),
 }
 
 impl Side {
-    /// Whether the value differs between columns; else it belongs to a row and is a scalar.
+    /// Whether the value differs between columns; else it is a scalar per row.
     pub(super) fn has_columns(&self) -> bool {
         self.column != 0
     }
 }
 
-/// The stepped reduction, and the inputs as it sees them.
+/// The stepped reduction, and the inputs along it.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     /// Position of the stepped reduction.
@@ -60,7 +60,7 @@ pub(super) struct Choice {
     pub(super) sides: Vec<Side>,
 }
 
-/// What the choice depends on.
+/// Inputs of the choice.
 pub(super) struct Setting<'c, 'a, 'm> {
     pub(super) evaluator: &'a Evaluator<'c, 'm>,
     pub(super) op: &'a TileOp<'c>,
@@ -72,7 +72,7 @@ pub(super) struct Setting<'c, 'a, 'm> {
     pub(super) lanes: u32,
     /// Widest load.
     pub(super) widest: u32,
-    /// Iterations of all loops that an invocation may run.
+    /// Most iterations of all loops of an invocation.
     pub(super) most_iterations: i64,
 }
 
@@ -80,7 +80,8 @@ pub(super) struct Setting<'c, 'a, 'm> {
 const LONGEST_STEP: i64 = 256;
 
 impl Setting<'_, '_, '_> {
-    /// The cheapest choice; the innermost of equal ones. Passes are longer than asked for where there would be too many of them.
+    /// The cheapest choice; the innermost of equal ones. Passes are longer than in the kernel choice where there would be
+    /// too many.
     pub(super) fn choose(&self) -> Choice {
         let mut step = self.kernel.reduction_step;
         loop {
@@ -93,7 +94,7 @@ impl Setting<'_, '_, '_> {
         }
     }
 
-    /// Iterations of an invocation's loops, as far as they are known.
+    /// Iterations of an invocation's loops, as far as they are static.
     fn iterations(&self, choice: &Choice) -> i64 {
         let mut around = self.tile.row_passes * self.tile.column_passes;
         for coordinate in &self.axes.serial {
@@ -157,7 +158,7 @@ impl Setting<'_, '_, '_> {
         if side.row == 0 || along_k > 1 {
             return (Access::AlongK, along_k);
         }
-        // Lanes take the reductions of a step: there must be enough lanes.
+        // Each lane takes a reduction iteration of the step: the subgroup must be as large.
         let lanes_reach = self.tile.shared.is_none_or(|size| i64::from(size) >= step);
         let rows = gcd(self.axes.extent(self.axes.row).divisor(), self.tile.rows);
         let along_rows = if side.row == 1 { self.aligned(side, &[side.k, rows]) } else { 1 };
@@ -168,7 +169,7 @@ impl Setting<'_, '_, '_> {
         }
     }
 
-    /// The widest load whose address stays aligned when the given distances are added, and the loops that run around it.
+    /// The widest load whose address stays aligned at these distances and along the loops around it.
     fn aligned(&self, side: &Side, distances: &[i64]) -> u32 {
         let slice = &self.evaluator.model.slices[side.slice];
         let start = gcd(facts(slice.offset).divisor, self.evaluator.elements(slice.base));
@@ -210,7 +211,7 @@ impl Setting<'_, '_, '_> {
         }
     }
 
-    /// Rows and column groups that differ for an input.
+    /// Number of rows and column groups that differ for an input.
     fn places(&self, side: &Side) -> i64 {
         self.tile.column_groups * if side.row == 0 { 1 } else { self.tile.rows }
     }

@@ -1,9 +1,9 @@
-//! Copies of the inputs in workgroup memory: the invocations fill them together before each pass, and all read them.
+//! Stages inputs in workgroup memory: the invocations copy them together before each pass, and all read the copies.
 //!
-//! Before: every invocation loads the rows and columns it needs, which its neighbours load too.
+//! Before: every invocation loads its rows and columns, which its neighbours load too.
 //! After: `barrier; copy of rows x step and step x columns; barrier;` and loads from the copies, per pass.
 //! Requires: one pass of rows and of columns over the tile, so that a copy serves the whole workgroup.
-//! A copy lies as its loads want it: vectors along the reduction, or along the rows or columns.
+//! Ensures: a copy has the layout of its loads: vectors along the reduction, or along the rows or columns.
 
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach};
@@ -13,14 +13,14 @@ use super::{Plan, Tile, ceil_div};
 use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, OpSpec, Type, Value};
 
-/// An input's copy.
+/// The copy of an input.
 #[derive(Clone, Debug)]
 pub(super) struct Stage {
-    /// The input as it lies in the copy.
+    /// The input with the copy's layout.
     pub(super) side: Side,
     /// Elements of the copy.
     pub(super) elements: i64,
-    /// Rows or columns in it.
+    /// Rows or columns of the copy.
     positions: i64,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn stage(side: &Side, tile: &Tile, lanes: u32, step: i64) -> Option<S
     }
     let width = i64::from(lanes);
     let positions = if of_rows { tile.threads_m * tile.rows } else { tile.threads_n * tile.column_groups * width };
-    // One vector more per row of the copy: neighbouring rows begin in other banks.
+    // Padded by one vector per row: neighbouring rows begin in other banks.
     let (position_stride, k, elements) = match side.access {
         Access::AlongK => {
             let stride = step + i64::from(side.lanes);
@@ -73,7 +73,7 @@ pub(super) fn buffer<'c>(
     Ok(code.create(spec)?.result(0))
 }
 
-/// What filling a copy needs.
+/// Context of filling a copy.
 pub(super) struct Fill<'c, 'p> {
     pub(super) stage: &'p Stage,
     pub(super) source: &'p Side,

@@ -1,4 +1,4 @@
-//! Writes a planned reduction: places, the nest of loops, the epilogue, the stores.
+//! Emits a planned reduction: positions, loop nest, epilogue, stores.
 
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Point};
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 /// Position of an invocation in the tile.
 pub(super) struct Place<'c> {
-    /// The invocation in its workgroup, and how many there are.
+    /// Invocation index in the workgroup, and the number of invocations.
     pub(super) linear: Value<'c>,
     pub(super) invocations: i64,
     /// Lane along the columns.
@@ -20,9 +20,9 @@ pub(super) struct Place<'c> {
     /// Rows of the invocation: the first one, and each one, clamped.
     pub(super) first_row: Value<'c>,
     pub(super) rows: Vec<Spot<'c>>,
-    /// Whether each row exists; `None`: known.
+    /// Whether each row is in range; `None`: statically.
     row_guards: Vec<Option<Value<'c>>>,
-    /// First column of each group, clamped, and whether it exists.
+    /// First column of each group, clamped, and whether it is in range.
     pub(super) columns: Vec<Spot<'c>>,
     column_guards: Vec<Option<Value<'c>>>,
     /// Coordinates of the result; rows and columns are still 0.
@@ -49,7 +49,7 @@ pub(super) fn write<'c>(
     serial(code, evaluator, plan, &who, 0, &mut coordinates)
 }
 
-/// The invocation, and the workgroup's memory.
+/// The invocation, and its workgroup's memory.
 struct Who<'c> {
     linear: Value<'c>,
     invocations: i64,
@@ -102,7 +102,7 @@ fn place<'c>(
     let first_column = code.add(pass, who.lane);
     let first_column = code.mul_const(first_column, lanes);
     let groups = (tile.column_groups, tile.threads_n * lanes);
-    // Extents are multiples of the lanes: a group of columns exists as a whole or not at all.
+    // Extents are multiples of the lanes: a group of columns is in range as a whole or not at all.
     let (columns, column_guards) = positions(code, plan.columns, plan.columns_exact(), first_column, groups, lanes);
     Place {
         linear: who.linear,
@@ -117,7 +117,7 @@ fn place<'c>(
     }
 }
 
-/// `count` positions from `first` on, `distance` apart, each of `width` neighbours: clamped, and whether they exist.
+/// `count` positions from `first` on, `distance` apart, each of `width` neighbours: clamped, and whether they are in range.
 fn positions<'c>(
     code: &mut Code<'c, '_>,
     extent: Extent<'c>,
@@ -177,13 +177,13 @@ fn register_tile<'c>(
     let groups = place.columns.len();
     for (i, point) in points.iter().enumerate() {
         let guard = code.both(place.row_guards[i / groups], place.column_guards[i % groups]);
-        // Later groups do not exist, so local buffers need no memory.
+        // There are no later groups, so local buffers need no memory.
         code.guarded(guard, |code| evaluator.store(code, &writers, point, |base| matches!(base, Base::Argument(_))))?;
     }
     Ok(())
 }
 
-/// The accumulator's first value: what was written before, else what memory holds.
+/// The accumulator's initial value: what an op before wrote, else loaded.
 fn initial<'c>(
     code: &mut Code<'c, '_>,
     evaluator: &Evaluator<'c, '_>,
@@ -205,7 +205,7 @@ struct Nest<'c, 'p, 'm> {
     evaluator: &'p Evaluator<'c, 'm>,
     plan: &'p Plan<'c, 'm>,
     place: &'p Place<'c>,
-    /// Per input; those with a copy load from it.
+    /// Per input; staged ones load from the copy.
     streams: Vec<Stream<'c, 'p>>,
     fills: Vec<Option<Fill<'c, 'p>>>,
     /// The reductions that are not stepped.
@@ -237,7 +237,7 @@ fn accumulate<'c>(
 }
 
 impl<'c> Nest<'c, '_, '_> {
-    /// The loops from `depth` on; `parts` are the addresses' parts of the loops around, per input.
+    /// The loops from `depth` on; `parts` are the outer loops' terms of the addresses, per input.
     fn level(
         &self,
         code: &mut Code<'c, '_>,
@@ -337,12 +337,12 @@ impl<'c> Nest<'c, '_, '_> {
         Ok(out)
     }
 
-    /// Copies what the pass at `k` reads, between two barriers.
+    /// Copies the operands of the pass at `k`, between two barriers.
     fn fill(&self, code: &mut Code<'c, '_>, parts: &[Value<'c>], k: Value<'c>) -> Result<(), Diagnostics> {
         if self.fills.iter().all(Option::is_none) {
             return Ok(());
         }
-        // The pass before has read what is overwritten.
+        // The pass before must have read what is overwritten.
         code.barrier()?;
         for (fill, part) in self.fills.iter().zip(parts) {
             if let Some(fill) = fill {

@@ -1,4 +1,4 @@
-//! Reads a kernel body: tile ops, control flow around them, and what they touch.
+//! Reads a kernel body: tile ops, control flow around them, and their accesses.
 
 use super::{Base, Local, Model, Operand, Size, Slice, Source, Step, TileOp};
 use crate::distribute::code::Code;
@@ -22,8 +22,8 @@ pub(in crate::distribute) fn read<'c>(
     Ok(model)
 }
 
-/// A whole buffer of static shape without gaps. One of rank 0 may be the base of a larger one. The offset of a window says where
-/// in its buffer the caller binds it.
+/// A whole buffer, contiguous and of static shape. One of rank 0 may be the base of a larger one. A window's offset is the
+/// caller's binding offset.
 fn whole<'c>(code: &mut Code<'c, '_>, op: Op<'c>, value: Value<'c>, base: Base) -> Result<Slice<'c>, Diagnostics> {
     let memref = value.ty().as_memref().filter(MemRefType::is_static_and_contiguous);
     let memref = memref.ok_or_else(|| error::not_a_tile(op, "a buffer has a dynamic shape or a layout"))?;
@@ -89,14 +89,14 @@ impl<'c> Model<'c> {
                 None => vec![],
             });
         }
-        // Arithmetic alone stays as it is.
+        // Regions with arithmetic alone stay as they are.
         if blocks.iter().any(|b| !b.is_empty()) {
             steps.push(Step::Region(op, blocks));
         }
         Ok(())
     }
 
-    /// Dynamic extents take their upper bound where there is one: the static tile shape.
+    /// Dynamic extents are replaced by their upper bound where there is one: the static tile shape.
     fn local(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         let value = op.result(0);
         let shape = value.ty().shape().unwrap_or_default();
@@ -146,7 +146,7 @@ impl<'c> Model<'c> {
         self.push(op, operands, parallel, segments[0] as usize, op.body(), gathered)
     }
 
-    /// What the body of a generic op loads by itself; its questions after extents are answered here.
+    /// The slices that the body of a generic op loads from; `memref.dim` in it is resolved here.
     fn gathers(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<Vec<usize>, Diagnostics> {
         let mut out = Vec::new();
         for inner in op.nested(WalkOrder::Pre) {
@@ -240,7 +240,7 @@ impl<'c> Model<'c> {
     }
 }
 
-/// A terminator that passes numbers on, and no buffers.
+/// Checks that a terminator passes no buffers.
 fn no_buffers(op: Op) -> Result<(), Diagnostics> {
     if op.operands().iter().any(|v| v.ty().is_memref()) {
         return Err(error::not_a_tile(op, "it passes a buffer on"));
@@ -248,7 +248,7 @@ fn no_buffers(op: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Strides per loop and the constant part, if every expression is a sum of loops times constants and no stride is dynamic.
+/// Strides per loop and the constant part, if every expression is a sum of loops times constants and all strides are static.
 fn linear_form(map: &[AffineExpr], strides: &[i64], loops: usize) -> Option<(Vec<i64>, i64)> {
     let mut total = (vec![0; loops], 0);
     for (e, stride) in map.iter().zip(strides) {
@@ -278,8 +278,8 @@ fn add_linear(e: AffineExpr, factor: i64, total: &mut (Vec<i64>, i64)) -> Option
     Some(())
 }
 
-/// The loops of the first output in the order of its indices, if every output gives each combination of them an element of its
-/// own: each of the loops is alone in an index, and no other loop is in any.
+/// The loops of the first output in the order of its indices, if each combination of them has its own element in every
+/// output: each of the loops is alone in an index, and no other loop is in any.
 fn outer_loops(outputs: &[Operand], loops: usize) -> Option<Vec<usize>> {
     let of_one = |o: &Operand| -> Option<Vec<usize>> {
         let mut alone: Vec<usize> = Vec::new();

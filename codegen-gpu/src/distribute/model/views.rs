@@ -1,4 +1,4 @@
-//! Views of buffers: which elements of their base they name.
+//! Views of buffers as slices of their base.
 
 use super::{Model, Size, Slice};
 use crate::distribute::code::Code;
@@ -19,7 +19,7 @@ pub(super) fn is_view(name: &str) -> bool {
     )
 }
 
-/// The entries of a list that is partly static: constants and operands.
+/// The entries of a mixed static and dynamic list: constants and operands.
 fn entries<'c>(
     code: &mut Code<'c, '_>,
     op: Op<'c>,
@@ -44,7 +44,7 @@ fn strides_of(values: &[Value]) -> Vec<i64> {
 
 impl<'c> Model<'c> {
     pub(super) fn view(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
-        // New code goes before the op: sums of offsets are used by what follows.
+        // Before the op: later ops use the sums of offsets.
         code.at(InsertionPoint::Before(op));
         match op.name() {
             ops::memref::SUBVIEW => self.subview(code, op)?,
@@ -79,7 +79,7 @@ impl<'c> Model<'c> {
         Ok(())
     }
 
-    /// Offset, sizes and strides count from the start of the base, whatever the operand's are.
+    /// Offset, sizes and strides are relative to the base, not to the operand.
     fn reinterpret(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         let source = self.slices[self.slice_of(op, op.operand(0))?].clone();
         let mut dynamic = op.operands().into_iter().skip(1);
@@ -99,7 +99,7 @@ impl<'c> Model<'c> {
             for d in &group {
                 size = code.mul(size, source.sizes[*d].value);
             }
-            // The innermost dimension of the group that has neighbours says how far apart they are.
+            // The innermost dimension of the group that is not of extent 1 has the stride.
             let last = group.iter().rev().find(|d| source.sizes[**d].exact() != Some(1)).or(group.last());
             stride_values.push(match last {
                 Some(d) => source.stride_values[*d],
@@ -135,7 +135,7 @@ impl<'c> Model<'c> {
         Ok(())
     }
 
-    /// The extent that `memref.dim` asks for.
+    /// The extent that a `memref.dim` returns.
     pub(super) fn extent(&self, op: Op<'c>) -> Result<Value<'c>, Diagnostics> {
         let slice = &self.slices[self.slice_of(op, op.operand(0))?];
         let position = op.operand(1).constant_int().and_then(|d| usize::try_from(d).ok());
@@ -143,7 +143,7 @@ impl<'c> Model<'c> {
         Ok(size.ok_or_else(|| error::not_a_tile(op, "the dimension is not a constant of the memref's rank"))?.value)
     }
 
-    /// Answers questions after extents, strides and offsets.
+    /// Resolves ops that return extents, strides and offsets.
     pub(super) fn metadata(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         if op.is(ops::memref::DIM) {
             let size = self.extent(op)?;
@@ -175,7 +175,7 @@ fn reassociation(op: Op) -> Result<Vec<Vec<usize>>, Diagnostics> {
     Ok(groups.into_iter().map(dims).collect())
 }
 
-/// Dimensions of a subview that its result keeps. Which of several unit extents is dropped makes no difference: their index is 0.
+/// Dimensions of a subview that its result keeps. Any of several unit extents may be dropped: their index is 0.
 fn kept_dims(op: Op) -> Vec<usize> {
     let sizes = op.attr("static_sizes").and_then(|a| a.as_ints()).unwrap_or_default();
     let result = op.result(0).ty().shape().unwrap_or_default();

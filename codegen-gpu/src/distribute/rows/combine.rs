@@ -1,11 +1,11 @@
-//! Associative ops that reductions are made of: recognised in a body, written between registers and between lanes.
+//! Combining ops of reductions: matched in a body, emitted between registers and between lanes.
 
 use super::super::code::Code;
 use super::super::model::TileOp;
 use monopour_ir::ops;
 use monopour_ir::{Associative, Diagnostics, Op, OpSpec, Type, Value};
 
-/// The op that adds a value to a result, and the result's element type.
+/// The combining op, and the result's element type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Combine<'c> {
     op: Op<'c>,
@@ -22,7 +22,7 @@ pub(super) fn of_reduction<'c>(op: &TileOp<'c>) -> Option<Vec<Combine<'c>>> {
             let result = body.arg(op.num_inputs + o);
             let combine = end.operand(o).defining_op().filter(|d| d.block() == Some(body))?;
             let kind = Associative::of(combine)?;
-            // Its only use: no value depends on it, and no partial result leaves the body otherwise.
+            // Its only use: no value depends on it, and no partial result is used elsewhere.
             let once = result.uses().len() == 1 && combine.operands().iter().filter(|v| **v == result).count() == 1;
             let yielded = combine.result(0).uses().len() == 1;
             let element = result.ty();
@@ -41,7 +41,7 @@ impl<'c> Combine<'c> {
         Ok(code.rw.recreate(self.op, &[a, b], &[a.ty()])?.result(0))
     }
 
-    /// The lanes of a vector as one value, halves onto halves.
+    /// Reduces the lanes of a vector by halving.
     pub(super) fn lanes(
         &self,
         code: &mut Code<'c, '_>,
@@ -56,7 +56,7 @@ impl<'c> Combine<'c> {
         Ok(parts[0])
     }
 
-    /// The element that changes nothing. Where the op drops NaNs this is an infinity: the result's first value takes part anyway.
+    /// The neutral element. Where the op drops NaNs it is an infinity: the result's initial value takes part anyway.
     pub(super) fn identity(&self, code: &mut Code<'c, '_>) -> Value<'c> {
         let ty = self.element;
         let identity = self.kind.identity(ty);

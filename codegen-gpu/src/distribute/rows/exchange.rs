@@ -1,4 +1,4 @@
-//! Adds up the partial results of the lanes of a team: a butterfly of subgroup shuffles, or a tree in workgroup memory.
+//! Reduces the partial results of the lanes of a team: a butterfly of subgroup shuffles, or a tree in workgroup memory.
 
 use super::super::code::Code;
 use super::super::fitted::FittedChoice;
@@ -8,19 +8,19 @@ use super::combine::Combine;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Type, Value};
 
-/// The way between the lanes.
+/// Context of the exchange between lanes.
 pub(super) struct Exchange<'c> {
     team: Team,
     subgroup: u32,
     /// Invocation in the workgroup, lane in the team.
     linear: Value<'c>,
     lane: Value<'c>,
-    /// One value per invocation each.
+    /// Each has one value per invocation.
     buffers: Vec<(Type<'c>, Value<'c>)>,
 }
 
 impl<'c> Exchange<'c> {
-    /// `needed`: the element types that are reduced together, per sweep.
+    /// `needed`: per sweep, the element types that are reduced together.
     pub(super) fn new(
         code: &mut Code<'c, '_>,
         func: Op<'c>,
@@ -43,7 +43,7 @@ impl<'c> Exchange<'c> {
         Ok(Self { team, subgroup: kernel.shared_lanes.unwrap_or(1), linear, lane, buffers })
     }
 
-    /// The combination of every team's values, in all its lanes.
+    /// Reduces the values of every team, into all its lanes.
     pub(super) fn reduce(
         &self,
         code: &mut Code<'c, '_>,
@@ -72,7 +72,7 @@ impl<'c> Exchange<'c> {
         Ok(out)
     }
 
-    /// Each step leaves a quarter of the values (a half where that does not divide them); neighbours read and write neighbours.
+    /// Each step leaves a quarter of the values (a half where four does not divide them); neighbours access neighbours.
     fn tree(
         &self,
         code: &mut Code<'c, '_>,
@@ -105,7 +105,7 @@ impl<'c> Exchange<'c> {
         }
         let first = code.op1(ops::arith::SUBI, &[self.linear, self.lane], code.index);
         let totals = buffers.iter().map(|b| code.load(*b, first, 1)).collect();
-        // The buffers are free again when all have read.
+        // The buffers can be reused once all invocations have read.
         code.barrier()?;
         Ok(totals)
     }

@@ -1,7 +1,7 @@
-//! Memory layout of operands, in terms of rows and columns.
+//! Memory layout of operands, by rows and columns.
 //!
-//! Two operands of one form read the same element at the same row and column, whatever the ops' own loops are: a value that
-//! one op wrote is another op's operand without memory in between.
+//! Operands of one form are the same element at the same row and column, whatever the ops' own loops are: an op reads what
+//! another wrote from its register.
 
 use super::super::code::{facts, gcd};
 use super::super::evaluate::Evaluator;
@@ -11,21 +11,21 @@ use super::{Axis, Kind, Step, Sweep};
 use monopour_ir::ops;
 use monopour_ir::{Type, Value};
 
-/// A linear walk over a buffer.
+/// A linear access to a buffer.
 #[derive(Clone, Debug)]
 pub(super) struct Form<'c> {
     pub(super) base: Base,
     /// First element.
     pub(super) offset: Value<'c>,
     pub(super) constant: i64,
-    /// Elements between neighbours per row dimension and per column axis.
+    /// Stride in elements per row dimension and per column axis.
     pub(super) rows: Vec<i64>,
     pub(super) columns: Vec<i64>,
     pub(super) element: Type<'c>,
     pub(super) element_bytes: Option<u64>,
 }
 
-/// All forms of a kernel, each once.
+/// All forms of a kernel, without duplicates.
 #[derive(Default)]
 pub(super) struct Forms<'c> {
     pub(super) all: Vec<Form<'c>>,
@@ -69,7 +69,7 @@ impl<'c> Form<'c> {
     pub(super) fn is_narrow(&self) -> bool {
         self.columns.iter().all(|s| *s == 0)
     }
-    /// Whether all rows have the same elements.
+    /// Whether all rows read the same elements.
     pub(super) fn is_row_invariant(&self) -> bool {
         self.rows.iter().all(|s| *s == 0)
     }
@@ -93,7 +93,7 @@ impl<'c> Forms<'c> {
         self.all.len() - 1
     }
 
-    /// Merges column dimensions that every form walks like one; `indexed`: the position in each is asked for.
+    /// Merges column dimensions that collapse to one in every form, unless `indexed`: a body has their `linalg.index`.
     pub(super) fn merge_columns(&mut self, columns: &[Size<'c>], indexed: bool) -> Vec<Axis<'c>> {
         let mut axes: Vec<Axis> = Vec::new();
         // The last dimension of each axis.
@@ -132,7 +132,7 @@ impl<'c> Forms<'c> {
         steps.iter().filter(move |s| s.kind == kind).flat_map(|s| &s.writes).map(|f| &self.all[*f])
     }
 
-    /// Most wide forms whose values one sweep leaves to later ones, and whether any of them lies in no argument.
+    /// Most wide forms that are live across sweeps, and whether any of them is a local buffer.
     pub(super) fn live_across(&self, steps: &[Step<'c, '_>], sweeps: &[Sweep]) -> (i64, bool) {
         let reads = |s: &usize, form: usize| steps[*s].reads.contains(&Some(form));
         let touches = |s: &usize, form: usize| reads(s, form) || steps[*s].writes.contains(&form);

@@ -1,4 +1,4 @@
-//! Writes a planned row kernel: rows over the teams, sweeps over a row, stores.
+//! Emits a planned row kernel: rows over the teams, sweeps over a row, stores.
 
 use super::super::code::Code;
 use super::super::evaluate::Evaluator;
@@ -21,15 +21,15 @@ struct Writer<'c, 'a, 'm> {
     columns: Value<'c>,
 }
 
-/// A row of the team, clamped to one that exists.
+/// A row of the team, clamped into range.
 #[derive(Clone)]
 struct Row<'c> {
     coordinates: Vec<Value<'c>>,
-    /// Whether it exists; `None`: known.
+    /// Whether it is in range; `None`: statically.
     guard: Option<Value<'c>>,
 }
 
-/// A vector of a row, clamped to one that exists.
+/// A vector of a row, clamped into range.
 #[derive(Clone)]
 struct Chunk<'c> {
     /// Position per axis.
@@ -106,7 +106,7 @@ fn columns<'c>(code: &mut Code<'c, '_>, plan: &Plan<'c, '_>) -> Value<'c> {
 impl<'c> Writer<'c, '_, '_> {
     fn row(&self, code: &mut Code<'c, '_>, first: Value<'c>, number: i64, total: Value<'c>, exact: bool) -> Row<'c> {
         let row = code.add_const(first, number);
-        // The first row of a team that does not skip its turn exists.
+        // The first row of a team that does not skip its turn is in range.
         let known = exact || (number == 0 && self.plan.idle_teams_skip);
         let guard = (!known).then(|| code.less(row, total));
         let mut rest = row;
@@ -117,7 +117,7 @@ impl<'c> Writer<'c, '_, '_> {
         Row { coordinates: split(code, rest, self.plan.rows.iter().map(|r| r.value).collect()), guard }
     }
 
-    /// All sweeps over the rows of a team, then the stores of what is in registers.
+    /// All sweeps over the rows of a team, then the stores of resident rows.
     fn rows(&self, code: &mut Code<'c, '_>, state: &mut State<'c>) -> Result<(), Diagnostics> {
         for sweep in &self.plan.sweeps {
             self.sweep(code, state, sweep)?;
@@ -163,7 +163,7 @@ impl<'c> Writer<'c, '_, '_> {
         self.finish(code, state, &partials, values)
     }
 
-    /// A loop over the chunks of a row; what they hold is stored and forgotten.
+    /// A loop over the chunks of a row, whose registers are stored and dropped.
     fn looped(
         &self,
         code: &mut Code<'c, '_>,
@@ -240,7 +240,7 @@ impl<'c> Writer<'c, '_, '_> {
                 for (p, result) in places.into_iter().zip(results) {
                     let result = code.broadcast(result, self.plan.lanes);
                     values[p] = match chunk.guard {
-                        // A lane outside of the row adds nothing.
+                        // A lane outside of the row contributes nothing.
                         Some(guard) => code.op1(ops::arith::SELECT, &[guard, result, values[p]], result.ty()),
                         None => result,
                     };
@@ -316,7 +316,7 @@ impl<'c> Writer<'c, '_, '_> {
         if let Some(value) = state.held.get(&(form, row, number)) {
             return *value;
         }
-        // Rows that share their elements share the register, too.
+        // Row-invariant elements share one register.
         let shared = (form, if at.is_row_invariant() { 0 } else { row }, number);
         if let Some(value) = state.held.get(&shared) {
             return *value;
@@ -379,7 +379,7 @@ impl<'c> Writer<'c, '_, '_> {
         self.evaluator.lanes.get(&base) == Some(&self.plan.lanes)
     }
 
-    /// Loads the narrow values that a loop reads, in front of it.
+    /// Hoists the loads of narrow values that a loop reads.
     fn preload(&self, code: &mut Code<'c, '_>, state: &mut State<'c>, sweep: &Sweep) -> Result<(), Diagnostics> {
         for step in &sweep.body {
             let step = &self.plan.steps[*step];
@@ -397,7 +397,7 @@ impl<'c> Writer<'c, '_, '_> {
         Ok(())
     }
 
-    /// Partial results of all lanes, added to what the results were before.
+    /// Reduces the partial results of all lanes, onto the initial results.
     fn finish(
         &self,
         code: &mut Code<'c, '_>,
@@ -423,7 +423,7 @@ impl<'c> Writer<'c, '_, '_> {
 
     // Chunks.
 
-    /// Vectors of a row that all lanes of a team have.
+    /// Vectors of a row that every lane has.
     fn whole_chunks(&self) -> i64 {
         self.plan.columns.unwrap_or(0) / (self.plan.team.size * i64::from(self.plan.lanes))
     }
@@ -436,14 +436,14 @@ impl<'c> Writer<'c, '_, '_> {
         self.chunk_at(code, start, number >= self.whole_chunks())
     }
 
-    /// The vector of this lane in the team's vectors from `start` on.
+    /// The lane's vector of the team's vectors from `start` on.
     fn chunk_at(&self, code: &mut Code<'c, '_>, start: Value<'c>, ragged: bool) -> Chunk<'c> {
         let lanes = i64::from(self.plan.lanes);
         let own = code.mul_const(self.lane, lanes);
         let mut position = code.add(own, start);
         let guard = ragged.then(|| code.less(position, self.columns));
         if ragged {
-            // Extents are multiples of the lanes: a vector exists as a whole or not at all.
+            // Extents are multiples of the lanes: a vector is in range as a whole or not at all.
             let last = code.add_const(self.columns, -lanes);
             position = code.min(position, last);
         }
@@ -453,7 +453,7 @@ impl<'c> Writer<'c, '_, '_> {
 
     // Stores.
 
-    /// Stores what the steps wrote on a chunk.
+    /// Stores the wide results of a chunk.
     fn store_wide(
         &self,
         code: &mut Code<'c, '_>,
@@ -477,7 +477,7 @@ impl<'c> Writer<'c, '_, '_> {
         Ok(())
     }
 
-    /// Stores the results per row, by one lane.
+    /// Stores the narrow results, by one lane.
     fn store_narrow(&self, code: &mut Code<'c, '_>, state: &mut State<'c>) -> Result<(), Diagnostics> {
         let all: Vec<usize> = (0..self.plan.steps.len()).collect();
         let mut forms = self.written(&all, Kind::Narrow);
@@ -541,7 +541,7 @@ impl<'c> Writer<'c, '_, '_> {
     }
 }
 
-/// A row-major position as a coordinate per extent.
+/// Delinearizes a row-major position.
 fn split<'c>(code: &mut Code<'c, '_>, position: Value<'c>, extents: Vec<Value<'c>>) -> Vec<Value<'c>> {
     let mut rest = position;
     let mut out = Vec::new();

@@ -108,7 +108,7 @@ pub(super) const BUFFER_RESULTS_TO_OUT_PARAMS: OverridePass = OverridePass {
     },
 };
 
-/// Of the older document; upstream dropped it.
+/// From upstream's older bufferization; upstream dropped it.
 pub(super) const COPY_REMOVAL: OverridePass = OverridePass {
     argument: "copy-removal",
     help: "Lets two buffers be one where one is copied into the other",
