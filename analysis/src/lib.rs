@@ -80,3 +80,5 @@ mod ownership_tests;
 mod plan_tests;
 #[cfg(test)]
 mod property_tests;
+#[cfg(test)]
+mod shared_memory_tests;

@@ -66,7 +66,6 @@ impl Case {
 
     fn body(&self) -> String {
         let mut b = String::from("  %z = arith.constant 0.0 : f32\n");
-        let extent = |extent: i64, tile: i64| if extent % tile == 0 { tile.to_string() } else { "?".to_owned() };
         for (name, id, extent, tile) in [("m", "%i0", self.m, self.tile.0), ("n", "%i1", self.n, self.tile.1)] {
             b += &format!("  %{name}0 = affine.apply affine_map<(d0) -> (d0 * {tile})>({id})\n");
             if extent % tile == 0 {
@@ -75,77 +74,85 @@ impl Case {
                 b += &format!("  %{name}s = affine.min affine_map<(d0) -> (d0 * -{tile} + {extent}, {tile})>({id})\n");
             }
         }
-        let size = |extent_: i64, tile: i64, name: &str| {
-            if extent_ % tile == 0 { tile.to_string() } else { format!("%{name}s") }
-        };
-        let (ms, ns) = (size(self.m, self.tile.0, "m"), size(self.n, self.tile.1, "n"));
-        let (mt, nt) = (extent(self.m, self.tile.0), extent(self.n, self.tile.1));
-        let k = self.k.to_string();
-        // (offset, size, type extent) of m, n, k.
-        let (dm, dn, dk) = (["%m0", &ms, &mt], ["%n0", &ns, &nt], ["0", &k, &k]);
-        let shapes = self.shapes();
-        let mut types = Vec::new();
-        let mut subview = |b: &mut String, i: usize, dims: &[[&str; 3]]| {
-            let list = |j: usize| dims.iter().map(|d| d[j].to_owned()).collect::<Vec<_>>().join(", ");
-            let strides =
-                (0..dims.len()).map(|d| shapes[i][d + 1..].iter().product::<i64>().to_string()).collect::<Vec<_>>();
-            let ones = vec!["1"; dims.len()].join(", ");
-            let ty = format!(
-                "memref<{}xf32, strided<[{}], offset: ?>, #gpu.address_space<global>>",
-                dims.iter().map(|d| d[2].to_owned()).collect::<Vec<_>>().join("x"),
-                strides.join(", ")
-            );
-            *b += &format!(
-                "  %s{i} = memref.subview %a{i}[{}] [{}] [{ones}] : {} to {ty}\n",
-                list(0),
-                list(1),
-                buffer(&shapes[i])
-            );
-            types.push(ty);
-        };
-        let (ta, tb) = self.transposed;
-        subview(&mut b, 0, &if ta { [dk, dm] } else { [dm, dk] });
-        subview(&mut b, 1, &if tb { [dn, dk] } else { [dk, dn] });
-        subview(&mut b, 2, &[dm, dn]);
-        match self.epilogue {
-            Epilogue::None => {}
-            Epilogue::BiasRelu => subview(&mut b, 3, &[dn]),
-            Epilogue::ResidualTanh => subview(&mut b, 3, &[dm, dn]),
-            Epilogue::RowBias => subview(&mut b, 3, &[dm]),
-        }
+        let types = self.subviews(&mut b);
         if self.filled {
             b += &format!("  linalg.fill ins(%z : f32) outs(%s2 : {})\n", types[2]);
         }
+        let (ta, tb) = self.transposed;
         let (ma, mb) = (if ta { "k, m" } else { "m, k" }, if tb { "n, k" } else { "k, n" });
         b += &format!(
             "  linalg.matmul indexing_maps = [affine_map<(m, n, k) -> ({ma})>, affine_map<(m, n, k) -> ({mb})>, affine_map<(m, n, k) -> (m, n)>] \
              ins(%s0, %s1 : {}, {}) outs(%s2 : {})\n",
             types[0], types[1], types[2]
         );
-        let mut generic = |map: &str, input: Option<usize>, ops: &str| {
+        b + &self.after(&types)
+    }
+
+    /// The tile's part of each buffer, `%s0` and so on; returns their types.
+    fn subviews(&self, b: &mut String) -> Vec<String> {
+        let extent = |extent: i64, tile: i64| if extent % tile == 0 { tile.to_string() } else { "?".to_owned() };
+        let size = |extent: i64, tile: i64, name: &str| {
+            if extent % tile == 0 { tile.to_string() } else { format!("%{name}s") }
+        };
+        let (ms, ns) = (size(self.m, self.tile.0, "m"), size(self.n, self.tile.1, "n"));
+        let (mt, nt) = (extent(self.m, self.tile.0), extent(self.n, self.tile.1));
+        let k = self.k.to_string();
+        // (offset, size, type extent) of m, n, k.
+        let (dm, dn, dk) = (["%m0", &ms, &mt], ["%n0", &ns, &nt], ["0", &k, &k]);
+        let (ta, tb) = self.transposed;
+        let mut all = vec![
+            if ta { vec![dk, dm] } else { vec![dm, dk] },
+            if tb { vec![dn, dk] } else { vec![dk, dn] },
+            vec![dm, dn],
+        ];
+        match self.epilogue {
+            Epilogue::None => {}
+            Epilogue::BiasRelu => all.push(vec![dn]),
+            Epilogue::ResidualTanh => all.push(vec![dm, dn]),
+            Epilogue::RowBias => all.push(vec![dm]),
+        }
+        let subview = |(i, (dims, shape)): (usize, (Vec<[&str; 3]>, Vec<i64>))| {
+            let list = |j: usize| dims.iter().map(|d| d[j].to_owned()).collect::<Vec<_>>().join(", ");
+            let strides =
+                (0..dims.len()).map(|d| shape[d + 1..].iter().product::<i64>().to_string()).collect::<Vec<_>>();
+            let ones = vec!["1"; dims.len()].join(", ");
+            let ty = format!(
+                "memref<{}xf32, strided<[{}], offset: ?>, #gpu.address_space<global>>",
+                dims.iter().map(|d| d[2].to_owned()).collect::<Vec<_>>().join("x"),
+                strides.join(", ")
+            );
+            let (offsets, sizes, whole) = (list(0), list(1), buffer(&shape));
+            *b += &format!("  %s{i} = memref.subview %a{i}[{offsets}] [{sizes}] [{ones}] : {whole} to {ty}\n");
+            ty
+        };
+        all.into_iter().zip(self.shapes()).enumerate().map(subview).collect()
+    }
+
+    /// The ops behind the product.
+    fn after(&self, types: &[String]) -> String {
+        let generic = |map: &str, input: Option<usize>, ops: &str| {
             let (ins, maps, arg) = match input {
                 Some(i) => {
                     (format!("ins(%s{i} : {})", types[i]), format!("affine_map<(i, j) -> ({map})>, "), "%p: f32, ")
                 }
                 None => (String::new(), String::new(), ""),
             };
-            b += &format!(
+            format!(
                 "  linalg.generic {{indexing_maps = [{maps}affine_map<(i, j) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\"]}} {ins} outs(%s2 : {}) {{\n  ^bb0({arg}%o: f32):\n{ops}\n    linalg.yield %r : f32\n  }}\n",
                 types[2]
-            );
+            )
         };
         match self.epilogue {
-            Epilogue::None => {}
+            Epilogue::None => String::new(),
             Epilogue::BiasRelu => {
-                generic("j", Some(3), "    %r = arith.addf %o, %p : f32");
-                generic("", None, "    %r = arith.maximumf %o, %z : f32");
+                generic("j", Some(3), "    %r = arith.addf %o, %p : f32")
+                    + &generic("", None, "    %r = arith.maximumf %o, %z : f32")
             }
             Epilogue::ResidualTanh => {
                 generic("i, j", Some(3), "    %q = arith.addf %o, %p : f32\n    %r = math.tanh %q : f32")
             }
             Epilogue::RowBias => generic("i", Some(3), "    %r = arith.addf %p, %o : f32"),
         }
-        b
     }
 
     pub fn inputs(&self) -> Vec<Vec<f32>> {

@@ -76,22 +76,8 @@ impl Device {
         contents: &[Vec<u32>],
         scalars: &[u64],
     ) -> Vec<Vec<u32>> {
-        let source = wgpu::ShaderSource::Wgsl(kernel.wgsl.as_str().into());
-        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
         let layout = self.layout(kernel);
-        let pipeline_layout = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-            label: None,
-            bind_group_layouts: &[Some(&layout)],
-            immediate_size: kernel.immediate_bytes(),
-        });
-        let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: None,
-            layout: Some(&pipeline_layout),
-            module: &module,
-            entry_point: Some(&kernel.name),
-            compilation_options: wgpu::PipelineCompilationOptions::default(),
-            cache: None,
-        });
+        let pipeline = self.pipeline(kernel, &layout);
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC;
         let buffers: Vec<wgpu::Buffer> = contents
             .iter()
@@ -131,6 +117,24 @@ impl Device {
             .iter()
             .map(|s| bytemuck::cast_slice(&s.slice(..).get_mapped_range().expect("the buffer is mapped")).to_vec())
             .collect()
+    }
+
+    fn pipeline(&self, kernel: &GpuKernel, layout: &wgpu::BindGroupLayout) -> wgpu::ComputePipeline {
+        let source = wgpu::ShaderSource::Wgsl(kernel.wgsl.as_str().into());
+        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
+        let layout = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: None,
+            bind_group_layouts: &[Some(layout)],
+            immediate_size: kernel.immediate_bytes(),
+        });
+        self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: None,
+            layout: Some(&layout),
+            module: &module,
+            entry_point: Some(&kernel.name),
+            compilation_options: wgpu::PipelineCompilationOptions::default(),
+            cache: None,
+        })
     }
 
     fn layout(&self, kernel: &GpuKernel) -> wgpu::BindGroupLayout {

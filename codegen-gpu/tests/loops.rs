@@ -2,6 +2,9 @@
 //!
 //! A case names its loops: `out[b,m,n] += a[b,m,k] * b[b,k,n]`; an index may be a sum such as `2*y+i`.
 
+mod random;
+mod types;
+
 use crate::device::device;
 use crate::program::{assert_close, compile, execute, lavapipe, numbers, outlined};
 use expect_test::expect_file;
@@ -30,6 +33,9 @@ pub struct Loops {
 
 const MULTIPLY_ADD: &str =
     "    %p = arith.mulf %a, %b : f32\n    %s = arith.addf %c, %p : f32\n    linalg.yield %s : f32";
+
+const THREE: &str = "    %p = arith.mulf %a, %b : f32\n    %q = arith.mulf %p, %d : f32\n    %s = arith.addf %q, %c : f32\n    linalg.yield %s : f32";
+const ONE: &str = "    %s = arith.addf %c, %a : f32\n    linalg.yield %s : f32";
 
 impl Loops {
     /// `text` is like `b m k, b k n -> b m n`; `sizes` like `b2 m7 n9 k4`, a cut loop as `m70/16`.
@@ -367,9 +373,6 @@ fn several_reductions() {
     check(&Loops { body: ONE, ..Loops::new("m k -> m", "m100/64 k40") });
 }
 
-const THREE: &str = "    %p = arith.mulf %a, %b : f32\n    %q = arith.mulf %p, %d : f32\n    %s = arith.addf %q, %c : f32\n    linalg.yield %s : f32";
-const ONE: &str = "    %s = arith.addf %c, %a : f32\n    linalg.yield %s : f32";
-
 #[test]
 fn accumulates_onto_what_is_there() {
     check(&Loops { filled: false, ..Loops::new("b m k, b k n -> b m n", "b2/1 m9 n20 k8") });
@@ -449,202 +452,4 @@ fn kernels_of_each_class_as_text() {
     let shared = SUBGROUP.replace("16, 8", "4, 8").replace("contraction", "convolution");
     let (kernel, _, _) = compile(&window.text(&shared), &lavapipe()).expect("it compiles");
     expect_file!["snapshots/convolution_shared.wgsl"].assert_eq(&kernel.wgsl);
-}
-
-/// Small whole numbers, exact in every type.
-fn whole_numbers(case: &Loops) -> Vec<Vec<f32>> {
-    case.inputs().iter().map(|v| v.iter().map(|x| (x * 4.0).round()).collect()).collect()
-}
-
-fn half_bits(x: f32) -> u32 {
-    if x == 0.0 {
-        return 0;
-    }
-    let bits = x.to_bits();
-    (bits >> 16 & 0x8000) | ((bits >> 23 & 0xff) + 15 - 127) << 10 | (bits >> 13 & 0x3ff)
-}
-fn half_value(bits: u32) -> f32 {
-    let magnitude = match bits & 0x7fff {
-        0 => 0.0,
-        b => f32::from_bits(((b >> 10) + 127 - 15) << 23 | (b & 0x3ff) << 13),
-    };
-    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
-}
-
-fn pack(values: &[f32], element: &str) -> Vec<u32> {
-    match element {
-        "f32" => values.iter().map(|x| x.to_bits()).collect(),
-        "i32" => values.iter().map(|x| *x as i32 as u32).collect(),
-        "f16" => values.chunks(2).map(|c| c.iter().rev().fold(0, |w, x| w << 16 | half_bits(*x))).collect(),
-        "i8" => values.chunks(4).map(|c| c.iter().rev().fold(0, |w, x| w << 8 | (*x as i32 as u32 & 0xff))).collect(),
-        other => panic!("no packing of {other}"),
-    }
-}
-fn unpack(words: &[u32], element: &str, count: usize) -> Vec<f32> {
-    match element {
-        "f32" => words.iter().map(|w| f32::from_bits(*w)).collect(),
-        "i32" => words.iter().map(|w| *w as i32 as f32).collect(),
-        "f16" => words.iter().flat_map(|w| [half_value(w & 0xffff), half_value(w >> 16)]).take(count).collect(),
-        other => panic!("no unpacking of {other}"),
-    }
-}
-
-/// Products of other types: results and inputs, and the body.
-const TYPES: [(&str, &str, &str); 4] = [
-    ("i32", "i32", "    %p = arith.muli %a, %b : i32\n    %s = arith.addi %c, %p : i32\n    linalg.yield %s : i32"),
-    ("f16", "f16", "    %p = arith.mulf %a, %b : f16\n    %s = arith.addf %c, %p : f16\n    linalg.yield %s : f16"),
-    (
-        "f16",
-        "f32",
-        "    %x = arith.extf %a : f16 to f32\n    %y = arith.extf %b : f16 to f32\n    %p = arith.mulf %x, %y : f32\n    %s = arith.addf %c, %p : f32\n    linalg.yield %s : f32",
-    ),
-    (
-        "i8",
-        "i32",
-        "    %x = arith.extsi %a : i8 to i32\n    %y = arith.extsi %b : i8 to i32\n    %p = arith.muli %x, %y : i32\n    %s = arith.addi %p, %c : i32\n    linalg.yield %s : i32",
-    ),
-];
-
-#[test]
-fn products_of_other_types() {
-    let Some(device) = device() else { return };
-    for (t, (from, to, body)) in TYPES.into_iter().enumerate() {
-        for (i, (text, sizes)) in [
-            ("b m k, b k n -> b m n", "b2/1 m17/16 n40/32 k24"),
-            ("m k, n k -> m n", "m7 n9 k13"),
-            ("k, k m -> m", "m100/64 k20"),
-            ("y+i x+j q, i j q c -> y x c", "y2/1 x9/8 c16 i2 j2 q3"),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            // The geometries alternate.
-            for kernel in [[SUBGROUP, PRIVATE, STAGED][(t + i) % 3]] {
-                let case = Loops { elements: (from, to), body, ..Loops::new(text, sizes) };
-                let inputs = whole_numbers(&case);
-                let (kernel, report, _) =
-                    compile(&case.text(kernel), &device.description).unwrap_or_else(|d| panic!("{d}"));
-                if !kernel.features.iter().all(|f| device.description.has(*f)) {
-                    continue;
-                }
-                let what = format!("{from} to {to}, {text}");
-                assert_eq!(report.kernels[0].strategy, "contraction", "{what}: {}", report.kernels[0].declined);
-                let words = (0..).zip(&inputs).map(|(i, v)| pack(v, case.element(i))).collect::<Vec<_>>();
-                let grid = case.grid();
-                let size = |axis: usize| grid.iter().rev().nth(axis).map_or(1, |g| *g as u32);
-                let out = device.run(&kernel, [size(0), size(1), size(2)], &words);
-                let found = unpack(&out[2], to, inputs[2].len());
-                let expected = case.expected(&inputs, |c, v| c + v.iter().product::<f64>());
-                assert_close(&found, &expected, 0.0, &what);
-            }
-        }
-    }
-}
-
-/// Numbers from a seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i + 1));
-        }
-    }
-}
-
-/// Loops in any order and any input; each is in the result or in an input by itself.
-fn random_case(random: &mut Random) -> (Loops, String) {
-    let names: Vec<char> = "abcdef".chars().take(2 + random.below(4)).collect();
-    let results = 1 + random.below(names.len() - 1);
-    let mut output: Vec<char> = names[..results].to_vec();
-    random.shuffle(&mut output);
-    let count = 1 + random.below(3);
-    let mut inputs: Vec<Vec<String>> = vec![vec![]; count];
-    for (i, name) in names.iter().enumerate() {
-        // Reductions must be in an operand; other loops may be in the result alone.
-        let least = usize::from(i >= results);
-        let holders = least + random.below(count + 1 - least);
-        let mut all: Vec<usize> = (0..count).collect();
-        random.shuffle(&mut all);
-        all[..holders].iter().for_each(|input| inputs[*input].push(name.to_string()));
-    }
-    for input in &mut inputs {
-        random.shuffle(input);
-    }
-    // A window: an input has a sum of a loop of the result and a reduction of another operand.
-    let (y, i) = (names[0].to_string(), names[names.len() - 1].to_string());
-    let holds = |input: &Vec<String>, name: &String| input.contains(name);
-    let window =
-        (0..count).find(|w| holds(&inputs[*w], &y) && (0..count).any(|other| other != *w && holds(&inputs[other], &i)));
-    if let Some(w) = window.filter(|_| random.below(2) == 0) {
-        inputs[w].retain(|e| *e != i);
-        let scale = 1 + random.below(2);
-        inputs[w].iter_mut().filter(|e| **e == y).for_each(|e| *e = format!("{scale}*{y}+{i}"));
-    }
-    inputs.retain(|input| !input.is_empty());
-    let mut cut = 0;
-    let sizes: Vec<String> = names
-        .iter()
-        .map(|n| {
-            let of_result = output.contains(n);
-            let extent = if of_result {
-                random.pick(&[1usize, 2, 3, 7, 8, 9, 16, 17, 24, 33, 64])
-            } else {
-                random.pick(&[1usize, 2, 3, 5, 8, 12, 16, 19, 40])
-            };
-            let tile = random.pick(&[1usize, 4, 8, 16]).min(extent);
-            if of_result && cut < 3 && random.below(2) == 0 {
-                cut += 1;
-                return format!("{n}{extent}/{tile}");
-            }
-            format!("{n}{extent}")
-        })
-        .collect();
-    let joined = |words: &[String]| words.join(" ");
-    let inputs: Vec<String> = inputs.iter().map(|i| joined(i)).collect();
-    let output: Vec<String> = output.iter().map(|c| c.to_string()).collect();
-    let text = format!("{} -> {}", inputs.join(", "), joined(&output));
-    let mut case = Loops::new(&text, &sizes.join(" "));
-    case.body = [ONE, MULTIPLY_ADD, THREE][case.inputs.len() - 1];
-    case.filled = random.below(4) > 0;
-    if random.below(3) == 0 {
-        case = case.bias(&output[random.below(output.len())]);
-    }
-    (case, format!("{text} with {}", sizes.join(" ")))
-}
-
-#[test]
-fn random_reductions() {
-    let Some(device) = device() else { return };
-    let kernels = [
-        SUBGROUP.replace("16, 8", "3, 8"),
-        SUBGROUP.replace("16, 8", "2, 2"),
-        PRIVATE.replace("4, 4", "2, 4"),
-        PRIVATE.replace("16, 16, 1", "4, 2, 1").replace("vector_width = 4", "vector_width = 8"),
-        STAGED.replace("16, 16, 1", "8, 4, 1").replace("= 16 :", "= 4 :"),
-        SUBGROUP.replace("16, 8", "9, 8").replace("8, 1, 1", "16, 1, 1"),
-    ];
-    let count = if monopour_testkit::device::full_is_asked_for() { 600 } else { 24 };
-    for seed in 0..count {
-        let mut random = Random(seed);
-        random.below(1);
-        let (case, what) = random_case(&mut random);
-        if case.extents.iter().product::<i64>() > 2_000_000 || case.inputs.is_empty() {
-            continue;
-        }
-        let kernel = &kernels[random.below(kernels.len())];
-        let inputs = case.inputs();
-        let (out, report) = execute(device, &case.text(kernel), &case.grid(), &inputs);
-        let what = format!("seed {seed}: {what}, {kernel}");
-        assert_eq!(report.kernels[0].strategy, "contraction", "{what}: {}", report.kernels[0].declined);
-        let expected = case.expected(&inputs, |c, v| c + v.iter().product::<f64>());
-        assert_close(&out[case.inputs.len()], &expected, 1e-4, &what);
-    }
 }

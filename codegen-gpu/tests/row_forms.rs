@@ -10,8 +10,17 @@ const SUBGROUP: &str = r#"class = "row", workgroup_size = array<i32: 8, 1, 1>, r
 const WORKGROUP: &str = r#"class = "row", workgroup_size = array<i32: 64, 1, 1>, register_tile = array<i64: 1>, vector_width = 4 : i64, share = "none""#;
 const G: &str = "#gpu.address_space<global>";
 
-/// A generic of `loops`, some of them reductions.
-fn generic(loops: &str, maps: &[&str], reductions: &[bool], ins: &str, outs: &str, args: &str, ops: &str) -> String {
+/// Loops, some of them reductions, and the operands' maps.
+struct Space<'a> {
+    loops: &'a str,
+    maps: &'a [&'a str],
+    reductions: &'a [bool],
+}
+
+/// From rows to a value each.
+const ROWS: Space = Space { loops: "i, j", maps: &["i, j", "i"], reductions: &[false, true] };
+
+fn generic(Space { loops, maps, reductions }: Space, ins: &str, outs: &str, args: &str, ops: &str) -> String {
     // The results have the type of the last argument.
     let element = args.rsplit(": ").next().unwrap_or("f32");
     let maps: Vec<String> = maps.iter().map(|m| format!("affine_map<({loops}) -> ({m})>")).collect();
@@ -31,8 +40,7 @@ fn check(
     kernel: &str,
     inputs: &[Vec<f32>],
     expected: &[f32],
-    strategy: &str,
-    reason: &str,
+    (strategy, reason): (&str, &str),
 ) {
     let Some(device) = device() else { return };
     let (out, report) = execute(device, &outlined(args, &[1], kernel, body), &[1], inputs);
@@ -51,9 +59,7 @@ fn rows_of_several_dimensions() {
         let body = format!(
             "  %s = memref.subview %a0[0, 0, 0, 0] [2, 3, {height}, 10] [1, 1, 1, 1] : {x} to {part}\n{}",
             generic(
-                "a, b, c, d",
-                &["a, b, c, d", "a, b"],
-                &[false, false, true, true],
+                Space { loops: "a, b, c, d", maps: &["a, b, c, d", "a, b"], reductions: &[false, false, true, true] },
                 &format!("%s : {part}"),
                 &format!("%a1 : {y}"),
                 "%x: f32, %o: f32",
@@ -65,7 +71,7 @@ fn rows_of_several_dimensions() {
         let expected: Vec<f32> = (0..6).map(sum).collect();
         for kernel in [SUBGROUP, WORKGROUP] {
             let inputs = [values.clone(), old.clone()];
-            check(&[x.clone(), y.clone()], &body, kernel, &inputs, &expected, "rows", "");
+            check(&[x.clone(), y.clone()], &body, kernel, &inputs, &expected, ("rows", ""));
         }
     }
 }
@@ -74,20 +80,12 @@ fn rows_of_several_dimensions() {
 fn positions_in_a_row() {
     let (x, y) = (format!("memref<4x24xf32, {G}>"), format!("memref<4xf32, {G}>"));
     let ops = "    %i = linalg.index 0 : index\n    %j = linalg.index 1 : index\n    %k = arith.addi %i, %j : index\n    %m = arith.index_cast %k : index to i32\n    %f = arith.sitofp %m : i32 to f32\n    %p = arith.mulf %f, %x : f32\n    %r = arith.addf %o, %p : f32";
-    let body = generic(
-        "i, j",
-        &["i, j", "i"],
-        &[false, true],
-        &format!("%a0 : {x}"),
-        &format!("%a1 : {y}"),
-        "%x: f32, %o: f32",
-        ops,
-    );
+    let body = generic(ROWS, &format!("%a0 : {x}"), &format!("%a1 : {y}"), "%x: f32, %o: f32", ops);
     let values = numbers(96, 5);
     let row = |i: usize| (0..24).map(|j| (i + j) as f32 * values[i * 24 + j]).sum::<f32>();
     let expected: Vec<f32> = (0..4).map(row).collect();
     for kernel in [SUBGROUP, WORKGROUP] {
-        check(&[x.clone(), y.clone()], &body, kernel, &[values.clone(), vec![0.0; 4]], &expected, "rows", "");
+        check(&[x.clone(), y.clone()], &body, kernel, &[values.clone(), vec![0.0; 4]], &expected, ("rows", ""));
     }
 }
 
@@ -111,9 +109,7 @@ fn integers() {
     for (n, (name, fold)) in [64usize, 7, 40, 33, 8, 21, 16, 3, 128, 1000].into_iter().zip(ops) {
         let (x, y) = (format!("memref<3x{n}xi32, {G}>"), format!("memref<3xi32, {G}>"));
         let body = generic(
-            "i, j",
-            &["i, j", "i"],
-            &[false, true],
+            ROWS,
             &format!("%a0 : {x}"),
             &format!("%a1 : {y}"),
             "%x: i32, %o: i32",
@@ -141,9 +137,7 @@ fn columns() {
         let body = format!(
             "  %z = arith.constant 0.0 : f32\n  linalg.fill ins(%z : f32) outs(%a1 : {y})\n{}",
             generic(
-                "k, j",
-                &["k, j", "j"],
-                &[true, false],
+                Space { loops: "k, j", maps: &["k, j", "j"], reductions: &[true, false] },
                 &format!("%a0 : {x}"),
                 &format!("%a1 : {y}"),
                 "%x: f32, %o: f32",
@@ -155,9 +149,9 @@ fn columns() {
         let expected: Vec<f32> = (0..columns).map(sum).collect();
         let kernel = SUBGROUP.replace("row", "generic");
         let inputs = [values.clone(), vec![0.0; columns]];
-        check(&[x.clone(), y.clone()], &body, &kernel, &inputs, &expected, "fallback", "");
+        check(&[x.clone(), y.clone()], &body, &kernel, &inputs, &expected, ("fallback", ""));
         let reason = "the rows are not contiguous, but their columns are";
-        check(&[x.clone(), y.clone()], &body, SUBGROUP, &inputs, &expected, "fallback", reason);
+        check(&[x.clone(), y.clone()], &body, SUBGROUP, &inputs, &expected, ("fallback", reason));
         let (_, report, _) = compile(&outlined(&[x, y], &[1], &kernel, &body), &lavapipe()).expect("it compiles");
         assert_eq!(report.kernels[0].lanes, lanes, "{rows}x{columns}");
     }
@@ -168,17 +162,7 @@ fn columns() {
 fn declined_bodies() {
     let (x, y) = (format!("memref<4x16xf32, {G}>"), format!("memref<4xf32, {G}>"));
     let (values, old) = (numbers(64, 7), numbers(4, 8));
-    let reduce = |ops: &str| {
-        generic(
-            "i, j",
-            &["i, j", "i"],
-            &[false, true],
-            &format!("%a0 : {x}"),
-            &format!("%a1 : {y}"),
-            "%x: f32, %o: f32",
-            ops,
-        )
-    };
+    let reduce = |ops: &str| generic(ROWS, &format!("%a0 : {x}"), &format!("%a1 : {y}"), "%x: f32, %o: f32", ops);
     let fold = |f: fn(f32, f32) -> f32| -> Vec<f32> {
         (0..4).map(|i| values[i * 16..][..16].iter().fold(old[i], |a, x| f(a, *x))).collect()
     };
@@ -198,24 +182,26 @@ fn declined_bodies() {
     ];
     for (body, expected, reason) in cases {
         let inputs = [values.clone(), old.clone()];
-        check(&[x.clone(), y.clone()], &body, SUBGROUP, &inputs, &expected, "fallback", reason);
+        check(&[x.clone(), y.clone()], &body, SUBGROUP, &inputs, &expected, ("fallback", reason));
     }
-    // The second op reads another element of what the first wrote.
+}
+
+/// The second op reads, of what the first wrote, another element.
+#[test]
+fn a_buffer_that_is_accessed_in_two_ways() {
+    let (x, y) = (format!("memref<4x16xf32, {G}>"), format!("memref<4xf32, {G}>"));
+    let (values, old) = (numbers(64, 7), numbers(4, 8));
     let body = format!(
         "{}{}",
         generic(
-            "i, j",
-            &["i, j"],
-            &[false, false],
+            Space { loops: "i, j", maps: &["i, j"], reductions: &[false, false] },
             "",
             &format!("%a0 : {x}"),
             "%o: f32",
             "    %r = arith.addf %o, %o : f32"
         ),
         generic(
-            "i, j",
-            &["i, 0", "i, j", "i"],
-            &[false, true],
+            Space { loops: "i, j", maps: &["i, 0", "i, j", "i"], reductions: &[false, true] },
             &format!("%a0, %a0 : {x}, {x}"),
             &format!("%a1 : {y}"),
             "%f: f32, %x: f32, %o: f32",
@@ -225,7 +211,7 @@ fn declined_bodies() {
     let expected: Vec<f32> =
         (0..4).map(|i| old[i] + values[i * 16..][..16].iter().map(|x| 4.0 * values[i * 16] * x).sum::<f32>()).collect();
     let reason = "a buffer that is written is accessed in two ways";
-    check(&[x, y], &body, SUBGROUP, &[values, old], &expected, "fallback", reason);
+    check(&[x, y], &body, SUBGROUP, &[values, old], &expected, ("fallback", reason));
 }
 
 /// Lanes beyond a row's tail contribute nothing, and do not change a NaN.
@@ -281,9 +267,7 @@ fn rows_of_dynamic_length() {
     let body = format!(
         "  %n = affine.min affine_map<(d0) -> (d0 * -30 + 41, 50)>(%i0)\n  %s = memref.subview %a0[0, 0] [3, %n] [1, 1] : {x} to {part}\n{}",
         generic(
-            "i, j",
-            &["i, j", "i"],
-            &[false, true],
+            ROWS,
             &format!("%s : {part}"),
             &format!("%a1 : {y}"),
             "%x: f32, %o: f32",
@@ -293,6 +277,6 @@ fn rows_of_dynamic_length() {
     let values = numbers(150, 3);
     let expected: Vec<f32> = (0..3).map(|i| values[i * 50..][..41].iter().sum()).collect();
     for kernel in [SUBGROUP, WORKGROUP] {
-        check(&[x.clone(), y.clone()], &body, kernel, &[values.clone(), vec![0.0; 3]], &expected, "rows", "");
+        check(&[x.clone(), y.clone()], &body, kernel, &[values.clone(), vec![0.0; 3]], &expected, ("rows", ""));
     }
 }

@@ -30,6 +30,135 @@ pub struct Case {
     pub tile: i64,
 }
 
+/// Types of a tile's operands.
+struct Types {
+    is_ragged: bool,
+    /// Rows, a value per row, and a row as the case has them.
+    wide: String,
+    narrow: String,
+    line: String,
+    /// A value per row in workgroup memory.
+    local: String,
+}
+
+impl Types {
+    fn new(case: &Case) -> Self {
+        let (n, is_ragged) = (case.columns, case.rows % case.tile != 0);
+        let extent = if is_ragged { "?".to_owned() } else { case.tile.to_string() };
+        Self {
+            is_ragged,
+            wide: format!("memref<{extent}x{n}xf32, strided<[{n}, 1], offset: ?>, #gpu.address_space<global>>"),
+            narrow: format!("memref<{extent}xf32, strided<[1], offset: ?>, #gpu.address_space<global>>"),
+            line: buffer(&[n]),
+            local: format!("memref<{extent}xf32, #gpu.address_space<workgroup>>"),
+        }
+    }
+
+    /// A filled local buffer.
+    fn alloc(&self, name: &str, value: &str) -> String {
+        let size = if self.is_ragged { "%rs" } else { "" };
+        format!("  %{name} = memref.alloc({size}) : {}\n", self.local) + &fill(value, name, &self.local)
+    }
+}
+
+fn fill(value: &str, name: &str, ty: &str) -> String {
+    format!("  linalg.fill ins(%{value} : f32) outs(%{name} : {ty})\n")
+}
+
+fn pointwise(maps: &[&str], ins: &str, out: &str, args: &str, ops: &str) -> String {
+    let maps: Vec<String> = maps.iter().map(|m| format!("affine_map<(i, j) -> ({m})>")).collect();
+    let ins = if ins.is_empty() { String::new() } else { format!("ins({ins}) ") };
+    format!(
+        "  linalg.generic {{indexing_maps = [{}], iterator_types = [\"parallel\", \"parallel\"]}} {ins}outs({out}) {{\n  ^bb0({args}):\n{ops}\n    linalg.yield %r : f32\n  }}\n",
+        maps.join(", ")
+    )
+}
+
+/// On a value per row.
+fn vector(out: &str, ops: &str) -> String {
+    format!(
+        "  linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]}} outs({out}) {{\n  ^bb0(%o: f32):\n{ops}\n    linalg.yield %r : f32\n  }}\n"
+    )
+}
+
+fn reduce(ins: &str, out: &str, ops: &str) -> String {
+    format!(
+        "  linalg.generic {{{REDUCE}}} ins({ins}) outs({out}) {{\n  ^bb0(%x: f32, %o: f32):\n{ops}\n    linalg.yield %r : f32\n  }}\n"
+    )
+}
+
+fn softmax(types: &Types) -> String {
+    let Types { wide, local, .. } = types;
+    let mut b = types.alloc("m", "low");
+    b += &reduce(&format!("%s0 : {wide}"), &format!("%m : {local}"), "    %r = arith.maximumf %x, %o : f32");
+    b += &pointwise(
+        &["i, j", "i", "i, j"],
+        &format!("%s0, %m : {wide}, {local}"),
+        &format!("%s1 : {wide}"),
+        "%x: f32, %q: f32, %o: f32",
+        "    %d = arith.subf %x, %q : f32\n    %r = math.exp %d : f32",
+    );
+    b += &types.alloc("s", "zero");
+    b += &reduce(&format!("%s1 : {wide}"), &format!("%s : {local}"), "    %r = arith.addf %o, %x : f32");
+    b + &pointwise(
+        &["i", "i, j"],
+        &format!("%s : {local}"),
+        &format!("%s1 : {wide}"),
+        "%q: f32, %o: f32",
+        "    %r = arith.divf %o, %q : f32",
+    )
+}
+
+fn layer_norm(types: &Types) -> String {
+    let Types { wide, local, line, .. } = types;
+    let mut b = types.alloc("m", "zero");
+    b += &reduce(&format!("%s0 : {wide}"), &format!("%m : {local}"), "    %r = arith.addf %o, %x : f32");
+    b += &vector(&format!("%m : {local}"), "    %r = arith.divf %o, %n : f32");
+    b += &pointwise(
+        &["i, j", "i", "i, j"],
+        &format!("%s0, %m : {wide}, {local}"),
+        &format!("%s3 : {wide}"),
+        "%x: f32, %q: f32, %o: f32",
+        "    %r = arith.subf %x, %q : f32",
+    );
+    b += &types.alloc("s", "zero");
+    b += &reduce(
+        &format!("%s3 : {wide}"),
+        &format!("%s : {local}"),
+        "    %q = arith.mulf %x, %x : f32\n    %r = arith.addf %o, %q : f32",
+    );
+    b += &vector(
+        &format!("%s : {local}"),
+        "    %v = arith.divf %o, %n : f32\n    %w = arith.addf %v, %eps : f32\n    %r = math.rsqrt %w : f32",
+    );
+    b + &pointwise(
+        &["i", "j", "j", "i, j"],
+        &format!("%s, %s1, %s2 : {local}, {line}, {line}"),
+        &format!("%s3 : {wide}"),
+        "%q: f32, %g: f32, %h: f32, %o: f32",
+        "    %u = arith.mulf %o, %q : f32\n    %v = arith.mulf %u, %g : f32\n    %r = arith.addf %v, %h : f32",
+    )
+}
+
+fn sum(Types { wide, narrow, .. }: &Types) -> String {
+    fill("zero", "s1", narrow)
+        + &reduce(&format!("%s0 : {wide}"), &format!("%s1 : {narrow}"), "    %r = arith.addf %x, %o : f32")
+}
+
+fn max_onto(Types { wide, narrow, line, .. }: &Types) -> String {
+    format!(
+        "  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>], iterator_types = [\"parallel\", \"reduction\"]}} ins(%s0, %s1 : {wide}, {line}) outs(%s2 : {narrow}) {{\n  ^bb0(%x: f32, %y: f32, %o: f32):\n    %d = arith.subf %x, %y : f32\n    %q = arith.mulf %d, %d : f32\n    %r = arith.maximumf %o, %q : f32\n    linalg.yield %r : f32\n  }}\n"
+    )
+}
+
+fn pair(Types { wide, narrow, .. }: &Types) -> String {
+    let mut b = fill("zero", "s1", narrow);
+    b += &fill("one", "s2", narrow);
+    b + &format!(
+        "  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>], iterator_types = [\"parallel\", \"reduction\"]}} ins(%s0 : {wide}) outs(%s1, %s2 : {narrow}, {narrow}) {{\n  ^bb0(%x: f32, %o: f32, %p: f32):\n    %r = arith.addf %x, %o : f32\n    %y = arith.addf %x, %one : f32\n    %q = arith.mulf %p, %y : f32\n    linalg.yield %r, %q : f32, f32\n  }}\n"
+    )
+}
+
 const REDUCE: &str = "indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = [\"parallel\", \"reduction\"]";
 
 impl Case {
@@ -54,137 +183,42 @@ impl Case {
 
     fn body(&self) -> String {
         let (rows, n, tile) = (self.rows, self.columns, self.tile);
-        let ragged = rows % tile != 0;
-        let (size, extent) =
-            if ragged { ("%rs".to_owned(), "?".to_owned()) } else { (tile.to_string(), tile.to_string()) };
+        let types = Types::new(self);
         let mut b = format!("  %r0 = affine.apply affine_map<(d0) -> (d0 * {tile})>(%i0)\n");
-        if ragged {
+        if types.is_ragged {
             b += &format!("  %rs = affine.min affine_map<(d0) -> (d0 * -{tile} + {rows}, {tile})>(%i0)\n");
         }
-        for (i, shape) in self.shapes().iter().enumerate() {
-            let ty = buffer(shape);
-            let g = "#gpu.address_space<global>";
-            b += &match shape.as_slice() {
-                [_, _] => format!(
-                    "  %s{i} = memref.subview %a{i}[%r0, 0] [{size}, {n}] [1, 1] : {ty} to memref<{extent}x{n}xf32, strided<[{n}, 1], offset: ?>, {g}>\n"
-                ),
-                [d] if *d == rows
-                    && !(self.program == Program::LayerNorm || (self.program == Program::MaxOnto && i == 1)) =>
-                {
-                    format!(
-                        "  %s{i} = memref.subview %a{i}[%r0] [{size}] [1] : {ty} to memref<{extent}xf32, strided<[1], offset: ?>, {g}>\n"
-                    )
-                }
-                _ => format!("  %s{i} = memref.cast %a{i} : {ty} to {ty}\n"),
-            };
-        }
-        let wide = format!("memref<{extent}x{n}xf32, strided<[{n}, 1], offset: ?>, #gpu.address_space<global>>");
-        let narrow = format!("memref<{extent}xf32, strided<[1], offset: ?>, #gpu.address_space<global>>");
-        let line = buffer(&[n]);
-        let local = format!("memref<{extent}xf32, #gpu.address_space<workgroup>>");
-        let alloc = |name: &str| {
-            if ragged {
-                format!("  %{name} = memref.alloc(%rs) : {local}\n")
-            } else {
-                format!("  %{name} = memref.alloc() : {local}\n")
-            }
-        };
-        let fill =
-            |value: &str, name: &str, ty: &str| format!("  linalg.fill ins(%{value} : f32) outs(%{name} : {ty})\n");
-        let pointwise = |maps: &[&str], ins: &str, out: &str, args: &str, ops: &str| {
-            let maps: Vec<String> = maps.iter().map(|m| format!("affine_map<(i, j) -> ({m})>")).collect();
-            let ins = if ins.is_empty() { String::new() } else { format!("ins({ins}) ") };
-            format!(
-                "  linalg.generic {{indexing_maps = [{}], iterator_types = [\"parallel\", \"parallel\"]}} {ins}outs({out}) {{\n  ^bb0({args}):\n{ops}\n    linalg.yield %r : f32\n  }}\n",
-                maps.join(", ")
-            )
-        };
-        let reduce = |ins: &str, out: &str, ops: &str| {
-            format!(
-                "  linalg.generic {{{REDUCE}}} ins({ins}) outs({out}) {{\n  ^bb0(%x: f32, %o: f32):\n{ops}\n    linalg.yield %r : f32\n  }}\n"
-            )
-        };
+        b += &self.subviews(&types);
         b += &format!(
             "  %zero = arith.constant 0.0 : f32\n  %one = arith.constant 1.0 : f32\n  %low = arith.constant 0xFF800000 : f32\n  %n = arith.constant {n}.0 : f32\n  %eps = arith.constant 1.0e-5 : f32\n"
         );
-        match self.program {
-            Program::Softmax => {
-                b += &alloc("m");
-                b += &fill("low", "m", &local);
-                b +=
-                    &reduce(&format!("%s0 : {wide}"), &format!("%m : {local}"), "    %r = arith.maximumf %x, %o : f32");
-                b += &pointwise(
-                    &["i, j", "i", "i, j"],
-                    &format!("%s0, %m : {wide}, {local}"),
-                    &format!("%s1 : {wide}"),
-                    "%x: f32, %q: f32, %o: f32",
-                    "    %d = arith.subf %x, %q : f32\n    %r = math.exp %d : f32",
-                );
-                b += &alloc("s");
-                b += &fill("zero", "s", &local);
-                b += &reduce(&format!("%s1 : {wide}"), &format!("%s : {local}"), "    %r = arith.addf %o, %x : f32");
-                b += &pointwise(
-                    &["i", "i, j"],
-                    &format!("%s : {local}"),
-                    &format!("%s1 : {wide}"),
-                    "%q: f32, %o: f32",
-                    "    %r = arith.divf %o, %q : f32",
-                );
-            }
-            Program::LayerNorm => {
-                b += &alloc("m");
-                b += &fill("zero", "m", &local);
-                b += &reduce(&format!("%s0 : {wide}"), &format!("%m : {local}"), "    %r = arith.addf %o, %x : f32");
-                let vector = |out: &str, ops: &str| {
-                    format!(
-                        "  linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]}} outs({out}) {{\n  ^bb0(%o: f32):\n{ops}\n    linalg.yield %r : f32\n  }}\n"
-                    )
-                };
-                b += &vector(&format!("%m : {local}"), "    %r = arith.divf %o, %n : f32");
-                b += &pointwise(
-                    &["i, j", "i", "i, j"],
-                    &format!("%s0, %m : {wide}, {local}"),
-                    &format!("%s3 : {wide}"),
-                    "%x: f32, %q: f32, %o: f32",
-                    "    %r = arith.subf %x, %q : f32",
-                );
-                b += &alloc("s");
-                b += &fill("zero", "s", &local);
-                b += &reduce(
-                    &format!("%s3 : {wide}"),
-                    &format!("%s : {local}"),
-                    "    %q = arith.mulf %x, %x : f32\n    %r = arith.addf %o, %q : f32",
-                );
-                b += &vector(
-                    &format!("%s : {local}"),
-                    "    %v = arith.divf %o, %n : f32\n    %w = arith.addf %v, %eps : f32\n    %r = math.rsqrt %w : f32",
-                );
-                b += &pointwise(
-                    &["i", "j", "j", "i, j"],
-                    &format!("%s, %s1, %s2 : {local}, {line}, {line}"),
-                    &format!("%s3 : {wide}"),
-                    "%q: f32, %g: f32, %h: f32, %o: f32",
-                    "    %u = arith.mulf %o, %q : f32\n    %v = arith.mulf %u, %g : f32\n    %r = arith.addf %v, %h : f32",
-                );
-            }
-            Program::Sum => {
-                b += &fill("zero", "s1", &narrow);
-                b += &reduce(&format!("%s0 : {wide}"), &format!("%s1 : {narrow}"), "    %r = arith.addf %x, %o : f32");
-            }
-            Program::MaxOnto => {
-                b += &format!(
-                    "  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>], iterator_types = [\"parallel\", \"reduction\"]}} ins(%s0, %s1 : {wide}, {line}) outs(%s2 : {narrow}) {{\n  ^bb0(%x: f32, %y: f32, %o: f32):\n    %d = arith.subf %x, %y : f32\n    %q = arith.mulf %d, %d : f32\n    %r = arith.maximumf %o, %q : f32\n    linalg.yield %r : f32\n  }}\n"
-                );
-            }
-            Program::Pair => {
-                b += &fill("zero", "s1", &narrow);
-                b += &fill("one", "s2", &narrow);
-                b += &format!(
-                    "  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>], iterator_types = [\"parallel\", \"reduction\"]}} ins(%s0 : {wide}) outs(%s1, %s2 : {narrow}, {narrow}) {{\n  ^bb0(%x: f32, %o: f32, %p: f32):\n    %r = arith.addf %x, %o : f32\n    %y = arith.addf %x, %one : f32\n    %q = arith.mulf %p, %y : f32\n    linalg.yield %r, %q : f32, f32\n  }}\n"
-                );
-            }
+        b + &match self.program {
+            Program::Softmax => softmax(&types),
+            Program::LayerNorm => layer_norm(&types),
+            Program::Sum => sum(&types),
+            Program::MaxOnto => max_onto(&types),
+            Program::Pair => pair(&types),
         }
-        b
+    }
+
+    /// The tile's part of each buffer, `%s0` and so on.
+    fn subviews(&self, types: &Types) -> String {
+        let (rows, n) = (self.rows, self.columns);
+        let Types { wide, narrow, .. } = types;
+        let size = if types.is_ragged { "%rs".to_owned() } else { self.tile.to_string() };
+        let subview = |(i, shape): (usize, Vec<i64>)| {
+            let ty = buffer(&shape);
+            match shape.as_slice() {
+                [_, _] => format!("  %s{i} = memref.subview %a{i}[%r0, 0] [{size}, {n}] [1, 1] : {ty} to {wide}\n"),
+                [d] if *d == rows
+                    && !(self.program == Program::LayerNorm || (self.program == Program::MaxOnto && i == 1)) =>
+                {
+                    format!("  %s{i} = memref.subview %a{i}[%r0] [{size}] [1] : {ty} to {narrow}\n")
+                }
+                _ => format!("  %s{i} = memref.cast %a{i} : {ty} to {ty}\n"),
+            }
+        };
+        self.shapes().into_iter().enumerate().map(subview).collect()
     }
 
     pub fn inputs(&self) -> Vec<Vec<f32>> {

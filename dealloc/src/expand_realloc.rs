@@ -20,7 +20,7 @@ use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert};
 use monopour_ir::ops;
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
-use crate::indicators::if_owned;
+use crate::indicators::{If, if_owned};
 
 /// Expands every `memref.realloc` in an operation, and returns their number.
 ///
@@ -72,7 +72,7 @@ fn expand<'c>(op: Op<'c>, emit_deallocs: bool, rw: &mut Rewriter<'c>) -> Result<
     let grows = rw.create(spec)?.result(0);
     let larger = |rw: &mut Rewriter<'c>| grown(op, current, wanted, emit_deallocs, rw).map(|v| vec![v]);
     let front = |rw: &mut Rewriter<'c>| shrunk(op, wanted, rw).map(|v| vec![v]);
-    Ok(if_owned(rw, at, loc, grows, &[ty], larger, front)?.result(0))
+    Ok(if_owned(rw, If::new(at, loc, grows, &[ty]), larger, front)?.result(0))
 }
 
 /// `ult` among the predicates of `arith.cmpi`.

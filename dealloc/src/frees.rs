@@ -21,7 +21,7 @@ use tracing::trace;
 
 use crate::Stats;
 use crate::collect::{Collected, collect, covers, has_memrefs};
-use crate::indicators::{Give, Indicators, gives, if_owned};
+use crate::indicators::{Give, If, Indicators, gives, if_owned};
 use crate::layout::copy_in_layout;
 
 /// The decisions on one function.
@@ -104,7 +104,7 @@ pub(crate) fn insert<'c>(decided: Decided<'c>, stats: &mut Stats) -> Result<(), 
                 let free_it = |rw: &mut Rewriter<'c>| {
                     rw.create(OpSpec::new(ops::memref::DEALLOC, loc).operands(&[value])).map(|_| vec![])
                 };
-                if_owned(&mut rw, point, loc, indicator, &[], free_it, |_| Ok(vec![]))?;
+                if_owned(&mut rw, If::new(point, loc, indicator, &[]), free_it, |_| Ok(vec![]))?;
             }
         }
         stats.deallocs += 1;

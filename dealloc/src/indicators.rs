@@ -291,7 +291,7 @@ impl<'c> Indicators<'c> {
         };
         let Some(indicator) = indicator else { return copy_of(rw, terminator, value) };
         let copy = |rw: &mut Rewriter<'c>| Ok(vec![copy_of(rw, terminator, value)?]);
-        Ok(if_owned(rw, point, loc, indicator, &[value.ty()], |_| Ok(vec![value]), copy)?.result(0))
+        Ok(if_owned(rw, If::new(point, loc, indicator, &[value.ty()]), |_| Ok(vec![value]), copy)?.result(0))
     }
 }
 
@@ -306,13 +306,30 @@ fn slots_of(op: Op, owners: &Owners, ids: &HandleMap<Value, ValueId>) -> Vec<usi
     (0..op.num_results()).filter(|i| at_run_time(op.result(*i)) || argument(*i).is_some_and(at_run_time)).collect()
 }
 
-/// `scf.if` at the insertion point; the branches yield the results of `then` and `otherwise`.
-pub(crate) fn if_owned<'c>(
-    rw: &mut Rewriter<'c>,
+/// An `scf.if` without its branches.
+#[derive(Clone, Copy)]
+pub(crate) struct If<'c, 't> {
     at: InsertionPoint<'c>,
     loc: Location<'c>,
-    indicator: Value<'c>,
-    results: &[Type<'c>],
+    condition: Value<'c>,
+    results: &'t [Type<'c>],
+}
+
+impl<'c, 't> If<'c, 't> {
+    pub(crate) fn new(
+        at: InsertionPoint<'c>,
+        loc: Location<'c>,
+        condition: Value<'c>,
+        results: &'t [Type<'c>],
+    ) -> Self {
+        Self { at, loc, condition, results }
+    }
+}
+
+/// `scf.if` at the insertion point; the branches yield what `then` and `otherwise` return.
+pub(crate) fn if_owned<'c>(
+    rw: &mut Rewriter<'c>,
+    If { at, loc, condition, results }: If<'c, '_>,
     then: impl FnOnce(&mut Rewriter<'c>) -> Result<Vec<Value<'c>>, Diagnostics>,
     otherwise: impl FnOnce(&mut Rewriter<'c>) -> Result<Vec<Value<'c>>, Diagnostics>,
 ) -> Result<Op<'c>, Diagnostics> {
@@ -329,5 +346,5 @@ pub(crate) fn if_owned<'c>(
         rw.create(OpSpec::new(ops::scf::YIELD, loc).operands(&values))?;
     }
     rw.set_point(at);
-    rw.create(OpSpec::new(ops::scf::IF, loc).operands(&[indicator]).results(results).region(first).region(second))
+    rw.create(OpSpec::new(ops::scf::IF, loc).operands(&[condition]).results(results).region(first).region(second))
 }

@@ -24,7 +24,7 @@ use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, conv
 use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
 
-use crate::indicators::if_owned;
+use crate::indicators::{If, if_owned};
 pub(crate) use helper::Helpers;
 
 /// Options of [`lower_deallocations`].
@@ -151,6 +151,6 @@ fn free_if<'c>(op: Op<'c>, condition: Value<'c>, memref: Value<'c>, rw: &mut Rew
     let loc = op.location();
     let free =
         |rw: &mut Rewriter<'c>| rw.create(OpSpec::new(ops::memref::DEALLOC, loc).operands(&[memref])).map(|_| vec![]);
-    if_owned(rw, InsertionPoint::Before(op), loc, condition, &[], free, |_| Ok(vec![]))?;
+    if_owned(rw, If::new(InsertionPoint::Before(op), loc, condition, &[]), free, |_| Ok(vec![]))?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use monopour_ir::{
 
 use crate::callees::Callees;
 use crate::control_flow::Liveness;
-use crate::indicators::if_owned;
+use crate::indicators::{If, if_owned};
 use crate::models::OwnershipModels;
 use crate::ownership::Ownership;
 use crate::{Options, Stats};
@@ -254,7 +254,7 @@ impl<'c, 'a> State<'c, 'a> {
             None => clone_of(&mut self.rw, loc, value)?,
             Some(indicator) => {
                 let clone = |rw: &mut Rewriter<'c>| clone_of(rw, loc, value).map(|v| vec![v]);
-                if_owned(&mut self.rw, at, loc, indicator, &[ty], |_| Ok(vec![value]), clone)?.result(0)
+                if_owned(&mut self.rw, If::new(at, loc, indicator, &[ty]), |_| Ok(vec![value]), clone)?.result(0)
             }
         };
         let always = self.constant(block, true);

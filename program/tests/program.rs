@@ -10,9 +10,9 @@ fn size(input: u32, dim: Option<u32>) -> InputSize {
     InputSize { input, dim }
 }
 
-/// A small program with everything in it: two variants, two constants (one empty), a plan.
-fn sample() -> Program {
-    let gpu = Variant {
+/// A variant with a plan and notes.
+fn gpu_variant() -> Variant {
+    Variant {
         target: Target::Gpu(GpuTarget {
             name: "portable".into(),
             backend: None,
@@ -50,7 +50,12 @@ fn sample() -> Program {
             times: Some(1),
         }],
         allocations: vec![AllocationNote { reason: "its size".into(), location: String::new(), bytes: None }],
-    };
+    }
+}
+
+/// A small program with everything in it: two variants, two constants (one empty), a plan.
+fn sample() -> Program {
+    let gpu = gpu_variant();
     let mut cpu = gpu.clone();
     cpu.target = Target::Cpu(CpuTarget::parse("x86-64-v3").expect("a known name"));
     cpu.kernels =

@@ -7,6 +7,8 @@ pub struct Source {
     pub words: Vec<(usize, String)>,
     /// The code: words, and every other character but white space by itself.
     pub tokens: Vec<String>,
+    /// The line of each token.
+    pub token_lines: Vec<usize>,
     /// Text of string literals, with their lines.
     pub strings: Vec<(usize, String)>,
     /// Text of comments, with their lines.
@@ -52,10 +54,14 @@ impl<'a> Reader<'a> {
             let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             let word = self.take(end);
             self.source.tokens.push(word.1.clone());
+            self.source.token_lines.push(word.0);
             self.source.words.push(word);
         } else {
-            let (_, mark) = self.take(rest.chars().next().map_or(1, char::len_utf8));
-            self.source.tokens.extend(Some(mark).filter(|mark| !mark.trim().is_empty()));
+            let (line, mark) = self.take(rest.chars().next().map_or(1, char::len_utf8));
+            if !mark.trim().is_empty() {
+                self.source.tokens.push(mark);
+                self.source.token_lines.push(line);
+            }
         }
     }
 

@@ -2,14 +2,13 @@
 
 use crate::circles;
 use crate::layering;
+use crate::lengths::Lengths;
 use crate::source::{self, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Most lines of a file; the target is 600.
-const MAX_LINES: usize = 800;
 /// First letters of diagnostic codes.
 const CODE_LETTERS: &str = "IFBDSGCRP";
 /// Crates without LLVM, as arguments of `cargo tree`: no crate of `LLVM_CRATES` may be below them.
@@ -35,16 +34,18 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
     let mut codes: BTreeMap<String, String> = BTreeMap::new();
     let mut tests = String::new();
     let mut rust_files = Vec::new();
+    let mut lengths = Lengths::default();
     let dialects = dialects(&fs::read_to_string(root.join(OP_NAMES)).map_err(|e| format!("{OP_NAMES}: {e}"))?);
     for path in tracked_files(root)? {
         let Ok(text) = fs::read_to_string(root.join(&path)) else {
             // Binary, or deleted and not yet committed.
             continue;
         };
-        out.extend(check_size(&path, &text));
+        lengths.file(&path, &text);
         tests.push_str(test_part(&path, &text));
         if path.ends_with(".rs") {
             let parsed = source::parse(&text);
+            lengths.functions(&path, &parsed);
             out.extend(check_rust(&path, &text, &parsed));
             out.extend(check_names(&path, &text, &parsed));
             out.extend(check_op_names(&path, &text, &parsed, &dialects));
@@ -56,6 +57,7 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
             rust_files.push((path, text));
         }
     }
+    out.extend(lengths.finish());
     out.extend(circles::check(&circles::crates(&rust_files)));
     out.extend(check_pages(&codes, &pages(root)?));
     out.extend(
@@ -115,12 +117,6 @@ fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, Stri
         return Err(format!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&result.stderr).trim()));
     }
     Ok(String::from_utf8_lossy(&result.stdout).into_owned())
-}
-
-fn check_size(path: &str, text: &str) -> Option<String> {
-    let is_code = [".rs", ".cpp", ".wgsl", ".py", ".sh"].iter().any(|end| path.ends_with(end));
-    let lines = text.lines().count();
-    (is_code && lines > MAX_LINES).then(|| format!("{path}: {lines} lines, at most {MAX_LINES}"))
 }
 
 fn check_rust(path: &str, text: &str, parsed: &Source) -> Vec<String> {

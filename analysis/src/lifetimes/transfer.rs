@@ -8,6 +8,20 @@ use super::state::State;
 use super::{Action, Own, Place, Take, Version};
 use crate::index::{BlockId, OpId, RegionId, ValueId};
 
+/// An edge of a region, and the state before it.
+struct Crossing<'a> {
+    region: RegionId,
+    edge: &'a Edge,
+    state: &'a State,
+}
+
+impl Crossing<'_> {
+    /// Whether two memrefs before the edge may be the same memory.
+    fn may_be_same(&self, a: ValueId, b: ValueId) -> bool {
+        a == b || self.state.pairs.contains(a, b)
+    }
+}
+
 impl Solver<'_> {
     pub(super) fn block(&mut self, block: BlockId) {
         let mut state = self.beginning(block);
@@ -190,69 +204,21 @@ impl Solver<'_> {
 
     /// From the end of a block to the beginning of its successor.
     fn across(&mut self, block: BlockId, edge: &Edge, state: &State) -> State {
-        let region = self.facts.blocks[block];
-        let (to, place) = (edge.to, Place::Edge(edge.from, edge.index));
-        let stays = |this: &Self, v: ValueId| {
-            let memref = &this.facts.memrefs[v];
-            this.facts.blocks[memref.block] != region || this.order.strictly_dominates(memref.block, to)
-        };
-        let is_live = |this: &Self, v: ValueId| stays(this, v) && this.order.live_in[to].contains(&v);
-        let mut after = State { held: Default::default(), pairs: state.pairs.kept(|v| stays(self, v)) };
-        let mut moved = BTreeSet::new();
-        for (argument, source) in &edge.passes {
-            let is_here = self.facts.region_of(*source) == region;
-            if is_here && !is_live(self, *source) && moved.insert(*source) {
-                after.set(*argument, state.own(*source));
-            }
-        }
-        for (slot, (argument, source)) in edge.passes.iter().enumerate() {
-            for (other, with) in &edge.passes[..slot] {
-                if self.may_be_freed(*source) && (source == with || state.pairs.contains(*source, *with)) {
-                    after.pairs.add(*argument, *other);
-                }
-            }
-            let near: Vec<ValueId> = state.pairs.of(*source).chain([*source]).collect();
-            for other in near.into_iter().filter(|v| stays(self, *v) && self.may_be_freed(*v)) {
-                after.pairs.add(*argument, other);
-            }
-        }
-        let same = |v: ValueId, source: ValueId| v == source || state.pairs.contains(v, source);
+        let crossing = Crossing { region: self.facts.blocks[block], edge, state };
+        let (mut after, moved) = self.passed(&crossing);
         let mut leaving = Vec::new();
         for (value, own) in state.held.iter().filter(|(v, _)| !moved.contains(*v)) {
-            let waits = stays(self, *value)
-                && (is_live(self, *value)
-                    || edge.passes.iter().any(|(argument, source)| {
-                        same(*value, *source)
-                            && after.own(*argument) != Own::Yes
-                            && self.order.is_live_at_start(to, *argument)
-                    })
-                    || state.pairs.of(*value).any(|other| {
-                        is_live(self, other) && self.may_hold(region, other) && state.own(other) != Own::Yes
-                    }));
-            if waits {
+            if self.waits(&crossing, &after, *value) {
                 after.set(*value, *own);
             } else {
                 leaving.push((*value, *own));
             }
         }
+        let place = Place::Edge(edge.from, edge.index);
         let mut made = 0;
         for (value, own) in leaving {
-            let mut takers = Vec::new();
-            if !stays(self, value) {
-                for (argument, source) in &edge.passes {
-                    let is_other = after.own(*argument) == Own::Yes || !self.may_hold(region, *source);
-                    if !is_other && same(value, *source) && self.order.is_live_at_start(to, *argument) {
-                        takers.push((*argument, *source));
-                    }
-                }
-                for other in state.pairs.of(value) {
-                    let is_other = after.own(other) == Own::Yes || !self.may_hold(region, other);
-                    // Never to a memref without uses: it may have been freed, and its address reused by another buffer.
-                    if !is_other && is_live(self, other) {
-                        takers.push((other, other));
-                    }
-                }
-            }
+            let takers =
+                if self.stays(&crossing, value) { vec![] } else { self.takers_across(&crossing, &after, value) };
             let mut to = Vec::new();
             for (holder, shown) in takers {
                 let makes = self.version(Version::Made(place, holder, made));
@@ -267,7 +233,7 @@ impl Solver<'_> {
             let memref = &self.facts.memrefs[v];
             let is_passed = memref.op.is_none() && memref.block == edge.to;
             is_passed
-                || self.facts.blocks[memref.block] != region
+                || self.facts.blocks[memref.block] != crossing.region
                 || self.order.live_in[edge.to].contains(&v)
                 || after.held.contains_key(&v)
         };
@@ -275,7 +241,79 @@ impl Solver<'_> {
         after
     }
 
-    /// Out of a region: to the receivers of the terminator's memrefs, or to the caller.
+    /// Whether a memref means the same before and after an edge.
+    fn stays(&self, crossing: &Crossing, value: ValueId) -> bool {
+        let memref = &self.facts.memrefs[value];
+        self.facts.blocks[memref.block] != crossing.region
+            || self.order.strictly_dominates(memref.block, crossing.edge.to)
+    }
+
+    fn is_live_across(&self, crossing: &Crossing, value: ValueId) -> bool {
+        self.stays(crossing, value) && self.order.live_in[crossing.edge.to].contains(&value)
+    }
+
+    /// The state of the block arguments, and the memrefs whose ownership they took.
+    fn passed(&self, crossing: &Crossing) -> (State, BTreeSet<ValueId>) {
+        let Crossing { region, edge, state } = *crossing;
+        let mut after = State { held: Default::default(), pairs: state.pairs.kept(|v| self.stays(crossing, v)) };
+        let mut moved = BTreeSet::new();
+        for (argument, source) in &edge.passes {
+            let is_here = self.facts.region_of(*source) == region;
+            if is_here && !self.is_live_across(crossing, *source) && moved.insert(*source) {
+                after.set(*argument, state.own(*source));
+            }
+        }
+        for (slot, (argument, source)) in edge.passes.iter().enumerate() {
+            for (other, with) in &edge.passes[..slot] {
+                if self.may_be_freed(*source) && (source == with || state.pairs.contains(*source, *with)) {
+                    after.pairs.add(*argument, *other);
+                }
+            }
+            let near: Vec<ValueId> = state.pairs.of(*source).chain([*source]).collect();
+            for other in near.into_iter().filter(|v| self.stays(crossing, *v) && self.may_be_freed(*v)) {
+                after.pairs.add(*argument, other);
+            }
+        }
+        (after, moved)
+    }
+
+    /// Whether a memref stays held: it, or another memref of its buffer that does not own it, is used after the edge.
+    fn waits(&self, crossing: &Crossing, after: &State, value: ValueId) -> bool {
+        let Crossing { region, edge, state } = *crossing;
+        self.stays(crossing, value)
+            && (self.is_live_across(crossing, value)
+                || edge.passes.iter().any(|(argument, source)| {
+                    crossing.may_be_same(value, *source)
+                        && after.own(*argument) != Own::Yes
+                        && self.order.is_live_at_start(edge.to, *argument)
+                })
+                || state.pairs.of(value).any(|other| {
+                    self.is_live_across(crossing, other) && self.may_hold(region, other) && state.own(other) != Own::Yes
+                }))
+    }
+
+    /// The memrefs after an edge that may take a buffer over, each with the memref before it that is compared.
+    fn takers_across(&self, crossing: &Crossing, after: &State, value: ValueId) -> Vec<(ValueId, ValueId)> {
+        let Crossing { region, edge, state } = *crossing;
+        let mut takers = Vec::new();
+        for (argument, source) in &edge.passes {
+            let is_other = after.own(*argument) == Own::Yes || !self.may_hold(region, *source);
+            let is_used = self.order.is_live_at_start(edge.to, *argument);
+            if !is_other && crossing.may_be_same(value, *source) && is_used {
+                takers.push((*argument, *source));
+            }
+        }
+        for other in state.pairs.of(value) {
+            let is_other = after.own(other) == Own::Yes || !self.may_hold(region, other);
+            // Never to what is not used: it may have been freed, and its address be that of another buffer.
+            if !is_other && self.is_live_across(crossing, other) {
+                takers.push((other, other));
+            }
+        }
+        takers
+    }
+
+    /// Out of a region: to where the terminator passes memrefs, or to the caller.
     fn leave(&mut self, block: BlockId, op: OpId, mut state: State) {
         let region = self.facts.blocks[block];
         let flow = self.flow(op);

@@ -165,15 +165,7 @@ fn plan<'c, 'm>(
         steps.push(step(model, op, &rows, &columns, &mut forms)?);
     }
     check_memory(&steps, &forms)?;
-    let indexed = steps.iter().any(|s| !s.op.op.find_all(ops::linalg::INDEX).is_empty());
-    let axes = forms.merge_columns(&columns, indexed);
-    let extent = axes.iter().try_fold(1i64, |n, a| a.extent.map(|e| n * e));
-    if axes.len() > 1 && extent.is_none() {
-        return Err(Declined::DynamicRow);
-    }
-    if forms.rows_are_strided() {
-        return Err(Declined::StridedRows);
-    }
+    let (axes, extent) = axes(&steps, &columns, &mut forms)?;
     let lanes = choose_lanes(evaluator, &steps, &forms, &axes, kernel);
     let sweeps = sweeps(&steps);
     let widths: Vec<Option<u64>> = forms.written(&steps, Kind::Reduce).map(|f| f.element_bytes).collect();
@@ -281,7 +273,25 @@ fn space<'c>(model: &Model<'c>) -> Result<(Vec<Size<'c>>, Vec<Size<'c>>), Declin
     Ok((rows, columns))
 }
 
-/// The kind of an op, or a reason to decline.
+/// The axes of the columns, and the elements of a row where that is static.
+fn axes<'c>(
+    steps: &[Step<'c, '_>],
+    columns: &[Size<'c>],
+    forms: &mut Forms<'c>,
+) -> Result<(Vec<Axis<'c>>, Option<i64>), Declined> {
+    let indexed = steps.iter().any(|s| !s.op.op.find_all(ops::linalg::INDEX).is_empty());
+    let axes = forms.merge_columns(columns, indexed);
+    let extent = axes.iter().try_fold(1i64, |n, a| a.extent.map(|e| n * e));
+    if axes.len() > 1 && extent.is_none() {
+        return Err(Declined::DynamicRow);
+    }
+    if forms.rows_are_strided() {
+        return Err(Declined::StridedRows);
+    }
+    Ok((axes, extent))
+}
+
+/// The role of an op, or why it has none.
 fn step<'c, 'm>(
     model: &Model<'c>,
     op: &'m TileOp<'c>,

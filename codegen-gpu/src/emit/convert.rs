@@ -37,21 +37,7 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, to: Shape) -> Result
             let unsigned = k.convert(a, ScalarKind::Uint, width);
             k.bitcast(unsigned, ScalarKind::Sint)
         })),
-        ops::arith::BITCAST if brain::is(op.operand(0).ty()) && kind == ScalarKind::Sint => {
-            Ok(kernel.map(a, |k, a| {
-                let word = brain::to_word(k, a, from.lanes);
-                let word = k.bitcast(word, ScalarKind::Sint);
-                narrow::sign_extend(k, word, 16, from.lanes)
-            }))
-        }
-        ops::arith::BITCAST if brain::is(op.result(0).ty()) && from.scalar.kind == ScalarKind::Sint => {
-            Ok(kernel.map(a, |k, a| {
-                let word = k.bitcast(a, ScalarKind::Uint);
-                brain::from_word(k, word, from.lanes)
-            }))
-        }
-        ops::arith::BITCAST if from.scalar.width != to.scalar.width => half_bits(kernel, op, a, from, to),
-        ops::arith::BITCAST => Ok(kernel.map(a, |k, a| if from.scalar.kind == kind { a } else { k.bitcast(a, kind) })),
+        ops::arith::BITCAST => bitcast(kernel, op, a, from, to),
         ops::arith::EXTF | ops::arith::TRUNCF | ops::arith::INDEX_CAST | ops::arith::EXTSI | ops::arith::TRUNCI
             if from.scalar == to.scalar =>
         {
@@ -71,6 +57,33 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, to: Shape) -> Result
         | ops::arith::INDEX_CAST
         | ops::arith::INDEX_CASTUI => Ok(kernel.map(a, |k, a| k.convert(a, kind, width))),
         _ => Err(error::unsupported_op(op)),
+    }
+}
+
+/// The same bits as a number of another type.
+fn bitcast<'c>(
+    kernel: &mut Kernel<'c>,
+    op: Op<'c>,
+    a: Lowered,
+    from: Shape,
+    to: Shape,
+) -> Result<Lowered, Diagnostics> {
+    let kind = to.scalar.kind;
+    if brain::is(op.operand(0).ty()) && kind == ScalarKind::Sint {
+        Ok(kernel.map(a, |k, a| {
+            let word = brain::to_word(k, a, from.lanes);
+            let word = k.bitcast(word, ScalarKind::Sint);
+            narrow::sign_extend(k, word, 16, from.lanes)
+        }))
+    } else if brain::is(op.result(0).ty()) && from.scalar.kind == ScalarKind::Sint {
+        Ok(kernel.map(a, |k, a| {
+            let word = k.bitcast(a, ScalarKind::Uint);
+            brain::from_word(k, word, from.lanes)
+        }))
+    } else if from.scalar.width != to.scalar.width {
+        half_bits(kernel, op, a, from, to)
+    } else {
+        Ok(kernel.map(a, |k, a| if from.scalar.kind == kind { a } else { k.bitcast(a, kind) }))
     }
 }
 

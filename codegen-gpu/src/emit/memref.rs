@@ -133,7 +133,7 @@ pub(super) fn load<'c>(
     let shape = types::shape(kernel, op, op.result(0).ty())?;
     let (buffer, index) = found(kernel, op, buffer, indices)?;
     if let Layout::Packed { bits, .. } = buffer.layout {
-        let lowered = packed::load(kernel, op, buffer.pointer, index, bits, shape)?;
+        let lowered = packed::load(kernel, op, packed::Place { array: buffer.pointer, index, bits }, shape)?;
         kernel.set(op.result(0), lowered);
         return Ok(());
     }
@@ -159,7 +159,7 @@ pub(super) fn store<'c>(
     let (buffer, index) = found(kernel, op, buffer, indices)?;
     let value = kernel.operand(op, 0);
     if let Layout::Packed { bits, .. } = buffer.layout {
-        return packed::store(kernel, op, buffer.pointer, index, bits, value, shape);
+        return packed::store(kernel, op, packed::Place { array: buffer.pointer, index, bits }, value, shape);
     }
     let pointer = entry(kernel, op, buffer, index, shape.lanes)?;
     let value = match value {

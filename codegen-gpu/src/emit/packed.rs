@@ -8,26 +8,29 @@ use crate::error;
 use monopour_ir::{Diagnostics, Op};
 use naga::{AtomicFunction, BinaryOperator as B, Expression, Scalar, ScalarKind, Statement, UnaryOperator as U};
 
-/// Loads the elements at `index`.
-pub(super) fn load<'c>(
-    kernel: &mut Kernel<'c>,
-    op: Op<'c>,
-    array: Ex,
-    index: Ex,
-    bits: u32,
-    shape: Shape,
-) -> Result<Lowered, Diagnostics> {
+/// Where an access begins: the element at `index` of an array of words.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) array: Ex,
+    pub(super) index: Ex,
+    /// Bits of an element.
+    pub(super) bits: u32,
+}
+
+/// Loads the elements at `at`.
+pub(super) fn load<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, at: Place, shape: Shape) -> Result<Lowered, Diagnostics> {
+    let bits = at.bits;
     if shape.lanes == 1 {
-        let word = word_pointer(kernel, array, index, bits, 0);
+        let word = word_pointer(kernel, at, 0);
         let word = kernel.load(word);
-        let shift = bit_position(kernel, index, bits);
+        let shift = bit_position(kernel, at);
         let element = kernel.binary(B::ShiftRight, word, shift);
         return Ok(Lowered::One(element_of(kernel, element, bits, shape, 1)));
     }
     let words = word_count(op, bits, shape)?;
     let words: Vec<Ex> = (0..words)
         .map(|w| {
-            let pointer = word_pointer(kernel, array, index, bits, w);
+            let pointer = word_pointer(kernel, at, w);
             kernel.load(pointer)
         })
         .collect();
@@ -49,20 +52,19 @@ pub(super) fn load<'c>(
     })
 }
 
-/// Stores the elements at `index`.
+/// Stores the elements at `at`.
 pub(super) fn store<'c>(
     kernel: &mut Kernel<'c>,
     op: Op<'c>,
-    array: Ex,
-    index: Ex,
-    bits: u32,
+    at: Place,
     value: Lowered,
     shape: Shape,
 ) -> Result<(), Diagnostics> {
+    let bits = at.bits;
     let mask = (1u32 << bits) - 1;
     if let (1, Lowered::One(element)) = (shape.lanes, value) {
-        let pointer = word_pointer(kernel, array, index, bits, 0);
-        let shift = bit_position(kernel, index, bits);
+        let pointer = word_pointer(kernel, at, 0);
+        let shift = bit_position(kernel, at);
         let ones = kernel.u32(mask);
         let hole = kernel.binary(B::ShiftLeft, ones, shift);
         let keep = kernel.unary(U::BitwiseNot, hole);
@@ -84,7 +86,7 @@ pub(super) fn store<'c>(
             let part = if i == 0 { element } else { kernel.binary(B::ShiftLeft, element, shift) };
             word = Some(word.map_or(part, |word| kernel.binary(B::InclusiveOr, word, part)));
         }
-        let pointer = word_pointer(kernel, array, index, bits, w as u32);
+        let pointer = word_pointer(kernel, at, w as u32);
         kernel.store(pointer, word.expect("a word has lanes"));
     }
     Ok(())
@@ -100,22 +102,22 @@ fn word_count(op: Op, bits: u32, shape: Shape) -> Result<u32, Diagnostics> {
     Ok(covered / 32)
 }
 
-fn word_pointer(kernel: &mut Kernel, array: Ex, index: Ex, bits: u32, further: u32) -> Ex {
-    let shift = kernel.u32((32 / bits).trailing_zeros());
-    let mut index = kernel.binary(B::ShiftRight, index, shift);
+fn word_pointer(kernel: &mut Kernel, at: Place, further: u32) -> Ex {
+    let shift = kernel.u32((32 / at.bits).trailing_zeros());
+    let mut index = kernel.binary(B::ShiftRight, at.index, shift);
     if further > 0 {
         let further = kernel.i32(further as i32);
         index = kernel.binary(B::Add, index, further);
     }
-    kernel.add(Expression::Access { base: array, index })
+    kernel.add(Expression::Access { base: at.array, index })
 }
 
-/// Bit offset in its word of the element at `index`.
-fn bit_position(kernel: &mut Kernel, index: Ex, bits: u32) -> Ex {
-    let index = kernel.bitcast(index, ScalarKind::Uint);
-    let last = kernel.u32(32 / bits - 1);
+/// Where in its word the element at `at` begins.
+fn bit_position(kernel: &mut Kernel, at: Place) -> Ex {
+    let index = kernel.bitcast(at.index, ScalarKind::Uint);
+    let last = kernel.u32(32 / at.bits - 1);
     let within = kernel.binary(B::And, index, last);
-    let width = kernel.u32(bits);
+    let width = kernel.u32(at.bits);
     kernel.binary(B::Multiply, within, width)
 }
 

@@ -4,7 +4,7 @@ use monopour_ir::control_flow::viewed;
 use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
 
-use crate::indicators::if_owned;
+use crate::indicators::{If, if_owned};
 
 type Made<'c> = Result<Value<'c>, Diagnostics>;
 
@@ -103,7 +103,8 @@ pub(super) fn free<'c>(
     match indicator {
         None => free(rw).map(|_| ()),
         Some(indicator) => {
-            if_owned(rw, point, loc, indicator, &[], |rw| free(rw).map(|_| vec![]), |_| Ok(vec![])).map(|_| ())
+            let freed = |rw: &mut Rewriter<'c>| free(rw).map(|_| vec![]);
+            if_owned(rw, If::new(point, loc, indicator, &[]), freed, |_| Ok(vec![])).map(|_| ())
         }
     }
 }

@@ -4,7 +4,7 @@ use monopour_ir::ops;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
 
 use super::{Dealloc, EQUAL, NOT_EQUAL, compare, free_if, pointer_of};
-use crate::indicators::if_owned;
+use crate::indicators::{If, if_owned};
 
 /// The lists that the loops read and write.
 #[derive(Clone, Copy)]
@@ -227,7 +227,7 @@ pub(super) fn compare_all<'c>(
                 store(loc, now, lists.owned, j, rw).map(|()| vec![])
             };
             let at = body_end(j);
-            if_owned(rw, at, loc, same, &[], note, |_| Ok(vec![]))?;
+            if_owned(rw, If::new(at, loc, same, &[]), note, |_| Ok(vec![]))?;
             both_differ(loc, (other, pointer), so_far, None, rw)
         })?;
         let goes = each(Range { to: i, ..to_kept }, is_new, rw, |j, so_far, rw| {

@@ -105,7 +105,19 @@ impl<'c> Machine<'c, '_> {
                 self.alive(op, self.buffer(v)?)?;
             }
         }
-        let results: Vec<Val> = match op.name() {
+        let results = match op.dialect() {
+            "memref" | "bufferization" => self.memory(op)?,
+            "arith" => self.arithmetic(op)?,
+            _ => self.control(op)?,
+        };
+        for (v, val) in op.results().into_iter().zip(results) {
+            self.values.insert(v, val);
+        }
+        Ok(())
+    }
+
+    fn memory(&mut self, op: Op<'c>) -> Result<Vec<Val>, String> {
+        Ok(match op.name() {
             "memref.alloc" | "bufferization.clone" => vec![self.fresh(State::Alive)],
             "memref.get_global" => vec![self.fresh(State::Foreign)],
             "memref.dealloc" => {
@@ -113,10 +125,7 @@ impl<'c> Machine<'c, '_> {
                 self.free(op, b)?;
                 vec![]
             }
-            name if (name.starts_with("memref.") || name == "arith.index_cast")
-                && op.num_results() == 1
-                && op.result(0).ty().is_memref() =>
-            {
+            name if name.starts_with("memref.") && op.num_results() == 1 && op.result(0).ty().is_memref() => {
                 vec![Val::Buffer(self.buffer(op.operand(0))?)]
             }
             "memref.extract_strided_metadata" => {
@@ -126,6 +135,14 @@ impl<'c> Machine<'c, '_> {
                 all
             }
             "memref.extract_aligned_pointer_as_index" => vec![Val::Number(self.buffer(op.operand(0))? as i64)],
+            "bufferization.dealloc" => self.conditional_dealloc(op)?,
+            _ => vec![],
+        })
+    }
+
+    fn arithmetic(&mut self, op: Op<'c>) -> Result<Vec<Val>, String> {
+        Ok(match op.name() {
+            "arith.index_cast" if op.result(0).ty().is_memref() => vec![Val::Buffer(self.buffer(op.operand(0))?)],
             "arith.cmpi" if op.operand(0).ty().is_index() => {
                 vec![number(self.number(op.operand(0)) == self.number(op.operand(1)))]
             }
@@ -142,7 +159,12 @@ impl<'c> Machine<'c, '_> {
             })],
             "arith.andi" => vec![number(self.number(op.operand(0)) != 0 && self.number(op.operand(1)) != 0)],
             "arith.ori" => vec![number(self.number(op.operand(0)) != 0 || self.number(op.operand(1)) != 0)],
-            "bufferization.dealloc" => self.conditional_dealloc(op)?,
+            _ => vec![],
+        })
+    }
+
+    fn control(&mut self, op: Op<'c>) -> Result<Vec<Val>, String> {
+        Ok(match op.name() {
             "func.call" => self.call(op)?,
             "scf.if" => {
                 let taken = usize::from(self.number(op.operand(0)) == 0);
@@ -160,11 +182,7 @@ impl<'c> Machine<'c, '_> {
                 vec![]
             }
             _ => vec![],
-        };
-        for (v, val) in op.results().into_iter().zip(results) {
-            self.values.insert(v, val);
-        }
-        Ok(())
+        })
     }
 
     fn for_loop(&mut self, op: Op<'c>) -> Result<Vec<Val>, String> {

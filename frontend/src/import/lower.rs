@@ -342,83 +342,59 @@ fn cast_flat<'c>(
 
 /// Splits a pad with negative amounts into a slice and a pad.
 fn crop<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
-    let (cx, loc, source) = (op.context(), op.location(), op.operand(0));
-    let (low, high) = (list(op, "static_low"), list(op, "static_high"));
-    let segments = list(op, "operandSegmentSizes");
-    let mut dynamic = op.operands().into_iter().skip(1);
-    let mut sides = vec![];
-    for (known, count) in [(&low, segments.get(1)), (&high, segments.get(2))] {
-        let mut given = dynamic.by_ref().take(count.map_or(0, |n| usize::try_from(*n).unwrap_or(0)));
-        let mut values = vec![];
-        for size in known {
-            let value = if *size == DYNAMIC { given.next() } else { None };
-            let value = match value {
-                Some(value) => value,
-                None => guard.constant(loc, Type::index(cx), *size)?,
-            };
-            values.push(value);
-        }
-        sides.push(values);
-    }
-    if sides.iter().flatten().all(|pad| ranges::is_size(*pad)) {
+    let (loc, source) = (op.location(), op.operand(0));
+    let [low, high] = pads(guard, op)?;
+    if low.iter().chain(&high).all(|pad| ranges::is_size(*pad)) {
         return Ok(());
     }
     let mut parts = Crop::default();
-    for (dim, (low, high)) in sides[0].iter().zip(&sides[1]).enumerate() {
-        parts.dimension(guard, loc, source, dim, (*low, *high))?;
+    for (dim, (low, high)) in low.into_iter().zip(high).enumerate() {
+        parts.dimension(guard, loc, source, dim, (low, high))?;
     }
-    let shape: Vec<i64> = parts.sizes.iter().map(|v| v.constant_int().unwrap_or(DYNAMIC)).collect();
-    let cut_ty = Type::tensor(&shape, source.ty().element(), None);
-    let open = |values: &[Value<'c>]| -> Vec<Value<'c>> {
-        values.iter().copied().filter(|v| v.constant_int().is_none()).collect()
-    };
-    let known = |values: &[Value<'c>]| -> Attr<'c> {
-        Attr::dense_i64(cx, &values.iter().map(|v| v.constant_int().unwrap_or(DYNAMIC)).collect::<Vec<_>>())
-    };
-    let (offsets, sizes) = (open(&parts.offsets), open(&parts.sizes));
-    let count = |values: &[Value<'c>]| i32::try_from(values.len()).unwrap_or(i32::MAX);
-    let spec = OpSpec::new(ops::tensor::EXTRACT_SLICE, loc)
-        .operands(&[source])
-        .operands(&offsets)
-        .operands(&sizes)
-        .results(&[cut_ty])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, count(&offsets), count(&sizes), 0]))
-        .attr("static_offsets", known(&parts.offsets))
-        .attr("static_sizes", known(&parts.sizes))
-        .attr("static_strides", Attr::dense_i64(cx, &vec![1; shape.len()]));
-    let cut = guard.rw.create(spec)?.result(0);
-    let (low, high) = (open(&parts.low), open(&parts.high));
-    let region = Region::new();
-    guard.rw.take_region(region, op.region(0));
-    // The type that upstream's verifier infers; a cast adds what the op knows beyond it.
-    let padded: Vec<i64> = (0..shape.len())
-        .map(|d| {
-            let known = [parts.low[d], parts.sizes[d], parts.high[d]].map(|v| v.constant_int());
-            known.into_iter().sum::<Option<i64>>().unwrap_or(DYNAMIC)
-        })
-        .collect();
-    let padded_ty = Type::tensor(&padded, source.ty().element(), None);
-    let mut spec = OpSpec::new(ops::tensor::PAD, loc)
-        .operands(&[cut])
-        .operands(&low)
-        .operands(&high)
-        .results(&[padded_ty])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, count(&low), count(&high)]))
-        .attr("static_low", known(&parts.low))
-        .attr("static_high", known(&parts.high))
-        .region(region);
-    if let Some(nofold) = op.attr("nofold") {
-        spec = spec.attr("nofold", nofold);
-    }
-    let mut result = guard.rw.create(spec)?.result(0);
-    if padded_ty != op.result(0).ty() {
+    let cut = parts.slice(guard, loc, source)?;
+    let mut result = parts.pad(guard, op, cut)?;
+    if result.ty() != op.result(0).ty() {
         result = guard.op(ops::tensor::CAST, loc, &[result], op.result(0).ty())?;
     }
     guard.rw.replace_op(op, &[result]);
     Ok(())
 }
 
-/// The slice that remains of a tensor, and the pads around it, none of them negative.
+/// The low and the high pads of a `tensor.pad`, each per dimension.
+fn pads<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<[Vec<Value<'c>>; 2], Diagnostics> {
+    let segments = list(op, "operandSegmentSizes");
+    let mut dynamic = op.operands().into_iter().skip(1);
+    let mut sides = [vec![], vec![]];
+    for (i, name) in ["static_low", "static_high"].into_iter().enumerate() {
+        let count = segments.get(i + 1);
+        let mut given = dynamic.by_ref().take(count.map_or(0, |n| usize::try_from(*n).unwrap_or(0)));
+        for size in list(op, name) {
+            let value = if size == DYNAMIC { given.next() } else { None };
+            let value = match value {
+                Some(value) => value,
+                None => guard.constant(op.location(), Type::index(op.context()), size)?,
+            };
+            sides[i].push(value);
+        }
+    }
+    Ok(sides)
+}
+
+/// The values that are not constant.
+fn open<'c>(values: &[Value<'c>]) -> Vec<Value<'c>> {
+    values.iter().copied().filter(|v| v.constant_int().is_none()).collect()
+}
+
+/// The constants among the values, and [`DYNAMIC`] for the others.
+fn known(values: &[Value]) -> Vec<i64> {
+    values.iter().map(|v| v.constant_int().unwrap_or(DYNAMIC)).collect()
+}
+
+fn count(values: &[Value]) -> i32 {
+    i32::try_from(values.len()).unwrap_or(i32::MAX)
+}
+
+/// The slice that is left of a tensor, and the pads around it, none of them negative.
 #[derive(Default)]
 struct Crop<'c> {
     offsets: Vec<Value<'c>>,
@@ -428,6 +404,51 @@ struct Crop<'c> {
 }
 
 impl<'c> Crop<'c> {
+    /// `tensor.extract_slice` of what is left.
+    fn slice(&self, guard: &mut Guard<'c>, loc: Location<'c>, source: Value<'c>) -> Result<Value<'c>, Diagnostics> {
+        let cx = guard.rw.context();
+        let shape = known(&self.sizes);
+        let cut_ty = Type::tensor(&shape, source.ty().element(), None);
+        let (offsets, sizes) = (open(&self.offsets), open(&self.sizes));
+        let spec = OpSpec::new(ops::tensor::EXTRACT_SLICE, loc)
+            .operands(&[source])
+            .operands(&offsets)
+            .operands(&sizes)
+            .results(&[cut_ty])
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, count(&offsets), count(&sizes), 0]))
+            .attr("static_offsets", Attr::dense_i64(cx, &known(&self.offsets)))
+            .attr("static_sizes", Attr::dense_i64(cx, &shape))
+            .attr("static_strides", Attr::dense_i64(cx, &vec![1; shape.len()]));
+        Ok(guard.rw.create(spec)?.result(0))
+    }
+
+    /// `op` around the slice. Its type is the one that upstream's verifier infers; where the op says more, a cast does.
+    fn pad(&self, guard: &mut Guard<'c>, op: Op<'c>, slice: Value<'c>) -> Result<Value<'c>, Diagnostics> {
+        let cx = op.context();
+        let (low, high) = (open(&self.low), open(&self.high));
+        let region = Region::new();
+        guard.rw.take_region(region, op.region(0));
+        let padded: Vec<i64> = (0..self.sizes.len())
+            .map(|d| {
+                let known = [self.low[d], self.sizes[d], self.high[d]].map(|v| v.constant_int());
+                known.into_iter().sum::<Option<i64>>().unwrap_or(DYNAMIC)
+            })
+            .collect();
+        let mut spec = OpSpec::new(ops::tensor::PAD, op.location())
+            .operands(&[slice])
+            .operands(&low)
+            .operands(&high)
+            .results(&[Type::tensor(&padded, slice.ty().element(), None)])
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, count(&low), count(&high)]))
+            .attr("static_low", Attr::dense_i64(cx, &known(&self.low)))
+            .attr("static_high", Attr::dense_i64(cx, &known(&self.high)))
+            .region(region);
+        if let Some(nofold) = op.attr("nofold") {
+            spec = spec.attr("nofold", nofold);
+        }
+        Ok(guard.rw.create(spec)?.result(0))
+    }
+
     fn dimension(
         &mut self,
         guard: &mut Guard<'c>,

@@ -19,7 +19,7 @@
 use crate::linalg;
 use monopour_ir::interfaces::indexing_maps;
 use monopour_ir::ops;
-use monopour_ir::{AffineExprKind, Attr, Block, DYNAMIC, Op, Value};
+use monopour_ir::{AffineExprKind, AffineMap, Attr, Block, DYNAMIC, Op, Value};
 use monopour_program::{InputSize, SizeRules};
 use std::collections::{BTreeMap, HashMap};
 
@@ -153,26 +153,12 @@ impl<'c> Sizes<'c> {
 
     fn op(&mut self, op: Op<'c>) {
         if let Some(maps) = indexing_maps(op) {
-            let mut loops: HashMap<usize, Key> = HashMap::new();
-            for (map, operand) in maps.into_iter().zip(op.operands()) {
-                for (expr, key) in map.results().into_iter().zip(extents(operand)) {
-                    if let AffineExprKind::Dim(at) = expr.kind() {
-                        let first = *loops.entry(at).or_insert(key);
-                        self.join(first, key);
-                    }
-                }
-            }
-            (0..op.num_results()).for_each(|i| self.tie(op.result(i), linalg::destination(op, i)));
+            self.structured(op, maps);
             return;
         }
         match op.name() {
             ops::tensor::CAST => self.tie(op.operand(0), op.result(0)),
-            ops::tensor::DIM => {
-                let at = op.operand(1).constant_int().and_then(|at| usize::try_from(at).ok());
-                if let Some(key) = at.and_then(|at| extents(op.operand(0)).get(at).copied()) {
-                    self.join(number(op.result(0)), key);
-                }
-            }
+            ops::tensor::DIM => self.dim(op),
             ops::arith::INDEX_CAST | ops::arith::EXTSI => {
                 // A narrowing cast may change the number.
                 let width = |value: Value<'c>| value.ty().integer_width().unwrap_or(64);
@@ -199,14 +185,7 @@ impl<'c> Sizes<'c> {
             ops::tensor::COLLAPSE_SHAPE => self.reshape(op, op.result(0), op.operand(0)),
             ops::tensor::PAD => self.pad(op),
             ops::tensor::CONCAT => self.concat(op),
-            ops::arith::SELECT if op.result(0).ty().is_tensor() => {
-                let sides = extents(op.operand(1)).into_iter().zip(extents(op.operand(2)));
-                for ((a, b), result) in sides.zip(extents(op.result(0))) {
-                    if self.root(a) == self.root(b) {
-                        self.join(a, result);
-                    }
-                }
-            }
+            ops::arith::SELECT if op.result(0).ty().is_tensor() => self.select(op),
             ops::scf::FORALL => {
                 let first = op.num_operands() - op.num_results();
                 (0..op.num_results()).for_each(|i| self.tie(op.operand(first + i), op.result(i)));
@@ -216,6 +195,37 @@ impl<'c> Sizes<'c> {
             ops::scf::FOR => self.counted_loop(op),
             ops::scf::WHILE => self.while_loop(op),
             _ => {}
+        }
+    }
+
+    /// Dimensions that one loop indexes have one size.
+    fn structured(&mut self, op: Op<'c>, maps: Vec<AffineMap<'c>>) {
+        let mut loops: HashMap<usize, Key> = HashMap::new();
+        for (map, operand) in maps.into_iter().zip(op.operands()) {
+            for (expr, key) in map.results().into_iter().zip(extents(operand)) {
+                if let AffineExprKind::Dim(at) = expr.kind() {
+                    let first = *loops.entry(at).or_insert(key);
+                    self.join(first, key);
+                }
+            }
+        }
+        (0..op.num_results()).for_each(|i| self.tie(op.result(i), linalg::destination(op, i)));
+    }
+
+    fn dim(&mut self, op: Op<'c>) {
+        let at = op.operand(1).constant_int().and_then(|at| usize::try_from(at).ok());
+        if let Some(key) = at.and_then(|at| extents(op.operand(0)).get(at).copied()) {
+            self.join(number(op.result(0)), key);
+        }
+    }
+
+    /// Sizes that both sides have.
+    fn select(&mut self, op: Op<'c>) {
+        let sides = extents(op.operand(1)).into_iter().zip(extents(op.operand(2)));
+        for ((a, b), result) in sides.zip(extents(op.result(0))) {
+            if self.root(a) == self.root(b) {
+                self.join(a, result);
+            }
         }
     }
 

@@ -79,26 +79,8 @@ fn casts_that_a_pattern_creates_are_its_own() {
     );
 }
 
-#[test]
-fn copies_of_casts_are_casts_of_the_driver_where_the_originals_are() {
-    let module = parse(
-        r#"
-%0 = "t.a"() : () -> index
-%f = "t.def"() : () -> i8
-"t.twice"() ({
-  %1 = builtin.unrealized_conversion_cast %f : i8 to i16
-  %2 = "t.a"() : () -> index
-  "t.b"(%0, %2) : (index, index) -> ()
-  "t.use"(%1) : (i16) -> ()
-}) : () -> ()
-"#,
-    );
-    let mut target = ConversionTarget::new();
-    target.illegal_op("t.a").illegal_op("t.b").dynamically_legal_op("t.twice", |op| op.attr("done").is_some());
-    target.illegal_op("t.end");
-    let mut patterns = PatternSet::new();
-    retype(&mut patterns, "t.a", "n.a", "i64");
-    retype(&mut patterns, "t.b", "n.b", "i64");
+/// Two copies of the first two ops in a `t.twice`, each in a `t.end`, which becomes an `n.end`.
+fn copy_twice(patterns: &mut PatternSet<'_, '_>) {
     patterns.add_fn("t.twice", |op, _, rw| {
         // The body has been fully converted only in the copy's copy: the walk comes here first.
         for name in ["t.end", "t.end"] {
@@ -123,6 +105,29 @@ fn copies_of_casts_are_casts_of_the_driver_where_the_originals_are() {
         rw.erase(op);
         Ok(())
     });
+}
+
+#[test]
+fn copies_of_casts_are_casts_of_the_driver_where_the_originals_are() {
+    let module = parse(
+        r#"
+%0 = "t.a"() : () -> index
+%f = "t.def"() : () -> i8
+"t.twice"() ({
+  %1 = builtin.unrealized_conversion_cast %f : i8 to i16
+  %2 = "t.a"() : () -> index
+  "t.b"(%0, %2) : (index, index) -> ()
+  "t.use"(%1) : (i16) -> ()
+}) : () -> ()
+"#,
+    );
+    let mut target = ConversionTarget::new();
+    target.illegal_op("t.a").illegal_op("t.b").dynamically_legal_op("t.twice", |op| op.attr("done").is_some());
+    target.illegal_op("t.end");
+    let mut patterns = PatternSet::new();
+    retype(&mut patterns, "t.a", "n.a", "i64");
+    retype(&mut patterns, "t.b", "n.b", "i64");
+    copy_twice(&mut patterns);
     let stats = check(&module, &target, &patterns, Mode::Full).expect("converts");
     assert_eq!(stats.casts_left, 0);
     assert_ir(

@@ -6,6 +6,46 @@ use crate::text::{Program, Value};
 use monopour_ir::ops;
 
 pub(super) fn cases() -> Vec<Case> {
+    let mut out = batches();
+    out.extend(named_ops());
+    for (dtype, acc) in [
+        (Dtype::Int(32), Dtype::Int(32)),
+        (Dtype::Int(8), Dtype::Int(32)),
+        (Dtype::F16, Dtype::F16),
+        (Dtype::F16, Dtype::F32),
+    ] {
+        out.push(typed(dtype, acc, 17, 33, 10));
+        out.push(typed(dtype, acc, 64, 64, 32));
+    }
+    out.extend(NOTATIONS.map(einsum));
+    out.extend([
+        chain(),
+        square(),
+        gram(),
+        accumulate(),
+        prologue(),
+        two_heads(),
+        product_of_sums(),
+        matmul_then_row(),
+    ]);
+    out
+}
+
+/// By index notation.
+const NOTATIONS: [&str; 10] = [
+    "i, j; j, k -> k, i",
+    "a, b, c; c, d -> a, b, d",
+    "a, b, c; a, d, c -> a, b, d",
+    "a, c, b; a, c, d -> a, b, d",
+    "b, h, s, d; b, h, t, d -> b, h, s, t",
+    "b, s, h, d; b, t, h, d -> b, h, s, t",
+    "i, j; i, j -> ",
+    "i, j; i, j -> i",
+    "i, j; k, j -> k, i",
+    "a, b; b, c -> b, a, c",
+];
+
+fn batches() -> Vec<Case> {
     let mut out = vec![];
     for (b, m, n, k) in [
         (1, 7, 9, 5),
@@ -22,6 +62,11 @@ pub(super) fn cases() -> Vec<Case> {
     }
     out.push(batched("shared_b", [3, 10, 20, 30], "b, m, k", "k, n"));
     out.push(batched("shared_a", [3, 10, 20, 30], "m, k", "b, k, n"));
+    out
+}
+
+fn named_ops() -> Vec<Case> {
+    let mut out = vec![];
     for (m, k) in [(1, 1), (7, 65), (64, 128), (100, 17), (1000, 10), (3, 1000)] {
         out.push(named("matvec", &[&[m, k], &[k]], &[m], m * k));
         out.push(named("vecmat", &[&[k], &[k, m]], &[m], m * k));
@@ -34,39 +79,6 @@ pub(super) fn cases() -> Vec<Case> {
     out.push(named("batch_vecmat", &[&[3, 10], &[3, 10, 17]], &[3, 17], 3 * 170));
     out.push(named("batch_reduce_matmul", &[&[3, 17, 10], &[3, 10, 33]], &[17, 33], 3 * 17 * 33 * 10));
     out.push(named("mmt4d", &[&[2, 3, 4, 5], &[7, 3, 8, 5]], &[2, 7, 4, 8], 2 * 3 * 4 * 5 * 7 * 8));
-    for (dtype, acc) in [
-        (Dtype::Int(32), Dtype::Int(32)),
-        (Dtype::Int(8), Dtype::Int(32)),
-        (Dtype::F16, Dtype::F16),
-        (Dtype::F16, Dtype::F32),
-    ] {
-        out.push(typed(dtype, acc, 17, 33, 10));
-        out.push(typed(dtype, acc, 64, 64, 32));
-    }
-    for notation in [
-        "i, j; j, k -> k, i",
-        "a, b, c; c, d -> a, b, d",
-        "a, b, c; a, d, c -> a, b, d",
-        "a, c, b; a, c, d -> a, b, d",
-        "b, h, s, d; b, h, t, d -> b, h, s, t",
-        "b, s, h, d; b, t, h, d -> b, h, s, t",
-        "i, j; i, j -> ",
-        "i, j; i, j -> i",
-        "i, j; k, j -> k, i",
-        "a, b; b, c -> b, a, c",
-    ] {
-        out.push(einsum(notation));
-    }
-    out.extend([
-        chain(),
-        square(),
-        gram(),
-        accumulate(),
-        prologue(),
-        two_heads(),
-        product_of_sums(),
-        matmul_then_row(),
-    ]);
     out
 }
 

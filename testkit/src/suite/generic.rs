@@ -17,134 +17,144 @@ struct Generic<'a> {
 const SUM: &str = "%s = arith.addf %p, %o : f32";
 
 pub(super) fn cases() -> Vec<Case> {
-    let list = [
-        Generic {
-            name: "strided",
-            inputs: &[&[21]],
-            result: &[10],
-            init: None,
-            maps: &["(i) -> (i * 2 + 1)", "(i) -> (i)"],
-            iterators: "p",
-            body: "%s = arith.addf %p, %p : f32",
-        },
-        Generic {
-            name: "reversed",
-            inputs: &[&[5, 33]],
-            result: &[5, 33],
-            init: None,
-            maps: &["(i, j) -> (i, 32 - j)", "(i, j) -> (i, j)"],
-            iterators: "pp",
-            body: "%s = arith.negf %p : f32",
-        },
-        Generic {
-            name: "transposed",
-            inputs: &[&[7, 65]],
-            result: &[65, 7],
-            init: None,
-            maps: &["(i, j) -> (j, i)", "(i, j) -> (i, j)"],
-            iterators: "pp",
-            body: "%s = math.absf %p : f32",
-        },
-        Generic {
-            name: "diagonal",
-            inputs: &[&[9, 9]],
-            result: &[9],
-            init: None,
-            maps: &["(i) -> (i, i)", "(i) -> (i)"],
-            iterators: "p",
-            body: "%s = arith.mulf %p, %p : f32",
-        },
-        Generic {
-            name: "index",
-            inputs: &[&[6, 11]],
-            result: &[6, 11],
-            init: None,
-            maps: &["(i, j) -> (i, j)", "(i, j) -> (i, j)"],
-            iterators: "pp",
-            body: "%i = linalg.index 0 : index\n    %j = linalg.index 1 : index\n    %c = arith.constant 3 : index\n    \
+    PARALLEL.iter().chain(&REDUCTIONS).chain(&PRODUCTS).map(case).collect()
+}
+
+/// Parallel loops alone.
+const PARALLEL: [Generic; 6] = [
+    Generic {
+        name: "strided",
+        inputs: &[&[21]],
+        result: &[10],
+        init: None,
+        maps: &["(i) -> (i * 2 + 1)", "(i) -> (i)"],
+        iterators: "p",
+        body: "%s = arith.addf %p, %p : f32",
+    },
+    Generic {
+        name: "reversed",
+        inputs: &[&[5, 33]],
+        result: &[5, 33],
+        init: None,
+        maps: &["(i, j) -> (i, 32 - j)", "(i, j) -> (i, j)"],
+        iterators: "pp",
+        body: "%s = arith.negf %p : f32",
+    },
+    Generic {
+        name: "transposed",
+        inputs: &[&[7, 65]],
+        result: &[65, 7],
+        init: None,
+        maps: &["(i, j) -> (j, i)", "(i, j) -> (i, j)"],
+        iterators: "pp",
+        body: "%s = math.absf %p : f32",
+    },
+    Generic {
+        name: "diagonal",
+        inputs: &[&[9, 9]],
+        result: &[9],
+        init: None,
+        maps: &["(i) -> (i, i)", "(i) -> (i)"],
+        iterators: "p",
+        body: "%s = arith.mulf %p, %p : f32",
+    },
+    Generic {
+        name: "index",
+        inputs: &[&[6, 11]],
+        result: &[6, 11],
+        init: None,
+        maps: &["(i, j) -> (i, j)", "(i, j) -> (i, j)"],
+        iterators: "pp",
+        body: "%i = linalg.index 0 : index\n    %j = linalg.index 1 : index\n    %c = arith.constant 3 : index\n    \
                    %m = arith.muli %i, %c : index\n    %d = arith.subi %m, %j : index\n    %n = arith.index_cast %d : index to i32\n    \
                    %x = arith.sitofp %n : i32 to f32\n    %s = arith.addf %x, %p : f32",
-        },
-        Generic {
-            name: "gather",
-            inputs: &[&[13]],
-            result: &[40],
-            init: None,
-            maps: &["(i) -> (i)"],
-            iterators: "p",
-            body: "%i = linalg.index 0 : index\n    %c = arith.constant 7 : index\n    %n = arith.constant 13 : index\n    \
+    },
+    Generic {
+        name: "gather",
+        inputs: &[&[13]],
+        result: &[40],
+        init: None,
+        maps: &["(i) -> (i)"],
+        iterators: "p",
+        body: "%i = linalg.index 0 : index\n    %c = arith.constant 7 : index\n    %n = arith.constant 13 : index\n    \
                    %m = arith.muli %i, %c : index\n    %at = arith.remui %m, %n : index\n    %s = tensor.extract %0[%at] : tensor<13xf32>",
-        },
-        Generic {
-            name: "row_sum",
-            inputs: &[&[7, 65]],
-            result: &[7],
-            init: Some("0.0"),
-            maps: &["(i, j) -> (i, j)", "(i, j) -> (i)"],
-            iterators: "pr",
-            body: SUM,
-        },
-        Generic {
-            name: "column_maximum",
-            inputs: &[&[65, 7]],
-            result: &[7],
-            init: Some("0xFF800000"),
-            maps: &["(i, j) -> (i, j)", "(i, j) -> (j)"],
-            iterators: "rp",
-            body: "%s = arith.maximumf %p, %o : f32",
-        },
-        Generic {
-            name: "sum_of_all",
-            inputs: &[&[9, 11]],
-            result: &[],
-            init: Some("1.5"),
-            maps: &["(i, j) -> (i, j)", "(i, j) -> ()"],
-            iterators: "rr",
-            body: SUM,
-        },
-        Generic {
-            name: "window",
-            inputs: &[&[34], &[3]],
-            result: &[32],
-            init: Some("0.0"),
-            maps: &["(i, k) -> (i + k)", "(i, k) -> (k)", "(i, k) -> (i)"],
-            iterators: "pr",
-            body: "%m = arith.mulf %p, %q : f32\n    %s = arith.addf %m, %o : f32",
-        },
-        Generic {
-            name: "windowed_image",
-            inputs: &[&[9, 9, 4], &[3, 3, 4, 5]],
-            result: &[4, 4, 5],
-            init: Some("0.0"),
-            maps: &[
-                "(x, y, f, a, b, c) -> (x * 2 + a, y * 2 + b, c)",
-                "(x, y, f, a, b, c) -> (a, b, c, f)",
-                "(x, y, f, a, b, c) -> (x, y, f)",
-            ],
-            iterators: "ppprrr",
-            body: "%m = arith.mulf %p, %q : f32\n    %s = arith.addf %m, %o : f32",
-        },
-        Generic {
-            name: "batched_product",
-            inputs: &[&[3, 10, 17], &[3, 17, 9]],
-            result: &[3, 10, 9],
-            init: Some("0.0"),
-            maps: &["(b, m, n, k) -> (b, m, k)", "(b, m, n, k) -> (b, k, n)", "(b, m, n, k) -> (b, m, n)"],
-            iterators: "pppr",
-            body: "%m = arith.mulf %p, %q : f32\n    %s = arith.addf %m, %o : f32",
-        },
-        Generic {
-            name: "absolute_distances",
-            inputs: &[&[6, 20], &[8, 20]],
-            result: &[6, 8],
-            init: Some("0.0"),
-            maps: &["(m, n, k) -> (m, k)", "(m, n, k) -> (n, k)", "(m, n, k) -> (m, n)"],
-            iterators: "ppr",
-            body: "%d = arith.subf %p, %q : f32\n    %a = math.absf %d : f32\n    %s = arith.addf %a, %o : f32",
-        },
-    ];
-    list.iter().map(case).collect()
-}
+    },
+];
+
+/// One input is reduced.
+const REDUCTIONS: [Generic; 3] = [
+    Generic {
+        name: "row_sum",
+        inputs: &[&[7, 65]],
+        result: &[7],
+        init: Some("0.0"),
+        maps: &["(i, j) -> (i, j)", "(i, j) -> (i)"],
+        iterators: "pr",
+        body: SUM,
+    },
+    Generic {
+        name: "column_maximum",
+        inputs: &[&[65, 7]],
+        result: &[7],
+        init: Some("0xFF800000"),
+        maps: &["(i, j) -> (i, j)", "(i, j) -> (j)"],
+        iterators: "rp",
+        body: "%s = arith.maximumf %p, %o : f32",
+    },
+    Generic {
+        name: "sum_of_all",
+        inputs: &[&[9, 11]],
+        result: &[],
+        init: Some("1.5"),
+        maps: &["(i, j) -> (i, j)", "(i, j) -> ()"],
+        iterators: "rr",
+        body: SUM,
+    },
+];
+
+/// Two inputs are combined and reduced.
+const PRODUCTS: [Generic; 4] = [
+    Generic {
+        name: "window",
+        inputs: &[&[34], &[3]],
+        result: &[32],
+        init: Some("0.0"),
+        maps: &["(i, k) -> (i + k)", "(i, k) -> (k)", "(i, k) -> (i)"],
+        iterators: "pr",
+        body: "%m = arith.mulf %p, %q : f32\n    %s = arith.addf %m, %o : f32",
+    },
+    Generic {
+        name: "windowed_image",
+        inputs: &[&[9, 9, 4], &[3, 3, 4, 5]],
+        result: &[4, 4, 5],
+        init: Some("0.0"),
+        maps: &[
+            "(x, y, f, a, b, c) -> (x * 2 + a, y * 2 + b, c)",
+            "(x, y, f, a, b, c) -> (a, b, c, f)",
+            "(x, y, f, a, b, c) -> (x, y, f)",
+        ],
+        iterators: "ppprrr",
+        body: "%m = arith.mulf %p, %q : f32\n    %s = arith.addf %m, %o : f32",
+    },
+    Generic {
+        name: "batched_product",
+        inputs: &[&[3, 10, 17], &[3, 17, 9]],
+        result: &[3, 10, 9],
+        init: Some("0.0"),
+        maps: &["(b, m, n, k) -> (b, m, k)", "(b, m, n, k) -> (b, k, n)", "(b, m, n, k) -> (b, m, n)"],
+        iterators: "pppr",
+        body: "%m = arith.mulf %p, %q : f32\n    %s = arith.addf %m, %o : f32",
+    },
+    Generic {
+        name: "absolute_distances",
+        inputs: &[&[6, 20], &[8, 20]],
+        result: &[6, 8],
+        init: Some("0.0"),
+        maps: &["(m, n, k) -> (m, k)", "(m, n, k) -> (n, k)", "(m, n, k) -> (m, n)"],
+        iterators: "ppr",
+        body: "%d = arith.subf %p, %q : f32\n    %a = math.absf %d : f32\n    %s = arith.addf %a, %o : f32",
+    },
+];
 
 fn case(g: &Generic<'_>) -> Case {
     let inputs: Vec<_> = g.inputs.iter().map(|s| s.to_vec()).collect();

@@ -35,24 +35,8 @@ pub(super) fn cases() -> Vec<Case> {
             let scaled = p.pointwise(Dtype::F32, &[x], "%k = arith.constant 0.125 : f32; %s = arith.mulf %a, %k : f32");
             softmax(p, &scaled)
         }));
-        out.push(of("normalized", shape, |p, x| {
-            let (loops, full, row) = loops(x.shape().len());
-            let sum = row_reduce(p, x, "%m = arith.mulf %a, %a : f32; %s = arith.addf %o, %m : f32", "0.0");
-            let e = p.empty(Dtype::F32, x.shape());
-            let body = "%q = math.sqrt %b : f32; %s = arith.divf %a, %q : f32";
-            p.generic(&loops, &[(x, &full), (&sum, &row)], (&e, &full), body)
-        }));
-        out.push(of("centered_relu", shape, |p, x| {
-            let (loops, full, row) = loops(x.shape().len());
-            let sum = row_reduce(p, x, "%s = arith.addf %o, %a : f32", "0.0");
-            let e = p.empty(Dtype::F32, x.shape());
-            let n = x.shape()[x.shape().len() - 1];
-            let body = format!(
-                "%n = arith.constant {n}.0 : f32; %m = arith.divf %b, %n : f32; %d = arith.subf %a, %m : f32; \
-                 %z = arith.constant 0.0 : f32; %s = arith.maximumf %d, %z : f32"
-            );
-            p.generic(&loops, &[(x, &full), (&sum, &row)], (&e, &full), &body)
-        }));
+        out.push(of("normalized", shape, normalized));
+        out.push(of("centered_relu", shape, centered_relu));
     }
     for shape in [&[7, 33][..], &[64, 64], &[3, 1000]] {
         out.push(masked(shape));
@@ -71,6 +55,28 @@ fn of(name: &str, shape: &[usize], make: impl Fn(&mut Program, &Value) -> Value)
     let x = p.input_within(Dtype::F32, shape, -3.0, 3.0);
     let r = make(&mut p, &x);
     Case::new(format!("rows/{name}/{}", by(shape)), p, &[&r]).dispatches(1)
+}
+
+/// Rows divided by their lengths.
+fn normalized(p: &mut Program, x: &Value) -> Value {
+    let (loops, full, row) = loops(x.shape().len());
+    let sum = row_reduce(p, x, "%m = arith.mulf %a, %a : f32; %s = arith.addf %o, %m : f32", "0.0");
+    let e = p.empty(Dtype::F32, x.shape());
+    let body = "%q = math.sqrt %b : f32; %s = arith.divf %a, %q : f32";
+    p.generic(&loops, &[(x, &full), (&sum, &row)], (&e, &full), body)
+}
+
+/// The difference to the mean of the row, at least 0.
+fn centered_relu(p: &mut Program, x: &Value) -> Value {
+    let (loops, full, row) = loops(x.shape().len());
+    let sum = row_reduce(p, x, "%s = arith.addf %o, %a : f32", "0.0");
+    let e = p.empty(Dtype::F32, x.shape());
+    let n = x.shape()[x.shape().len() - 1];
+    let body = format!(
+        "%n = arith.constant {n}.0 : f32; %m = arith.divf %b, %n : f32; %d = arith.subf %a, %m : f32; \
+         %z = arith.constant 0.0 : f32; %s = arith.maximumf %d, %z : f32"
+    );
+    p.generic(&loops, &[(x, &full), (&sum, &row)], (&e, &full), &body)
 }
 
 /// Loops over the dimensions, their names, and the names without the last.

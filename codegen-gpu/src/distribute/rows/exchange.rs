@@ -8,14 +8,20 @@ use super::combine::Combine;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Type, Value};
 
-/// Context of the exchange between lanes.
+/// An invocation as a lane of its team.
+pub(super) struct Member<'c> {
+    pub(super) team: Team,
+    /// Invocation in the workgroup.
+    pub(super) linear: Value<'c>,
+    /// Lane in the team.
+    pub(super) lane: Value<'c>,
+}
+
+/// The way between the lanes.
 pub(super) struct Exchange<'c> {
-    team: Team,
+    member: Member<'c>,
     subgroup: u32,
-    /// Invocation in the workgroup, lane in the team.
-    linear: Value<'c>,
-    lane: Value<'c>,
-    /// Each has one value per invocation.
+    /// One value per invocation each.
     buffers: Vec<(Type<'c>, Value<'c>)>,
 }
 
@@ -24,14 +30,12 @@ impl<'c> Exchange<'c> {
     pub(super) fn new(
         code: &mut Code<'c, '_>,
         func: Op<'c>,
-        team: Team,
-        linear: Value<'c>,
-        lane: Value<'c>,
+        member: Member<'c>,
         kernel: &FittedChoice,
         needed: &[Vec<Type<'c>>],
     ) -> Result<Self, Diagnostics> {
         let mut buffers: Vec<(Type, Value)> = Vec::new();
-        for types in needed.iter().filter(|_| team.workgroup_memory) {
+        for types in needed.iter().filter(|_| member.team.workgroup_memory) {
             let mut free: Vec<Type> = buffers.iter().map(|b| b.0).collect();
             for ty in types {
                 match free.iter().position(|f| f == ty) {
@@ -40,7 +44,7 @@ impl<'c> Exchange<'c> {
                 }
             }
         }
-        Ok(Self { team, subgroup: kernel.shared_lanes.unwrap_or(1), linear, lane, buffers })
+        Ok(Self { member, subgroup: kernel.shared_lanes.unwrap_or(1), buffers })
     }
 
     /// Reduces the values of every team, into all its lanes.
@@ -49,10 +53,10 @@ impl<'c> Exchange<'c> {
         code: &mut Code<'c, '_>,
         values: &[(Combine<'c>, Value<'c>)],
     ) -> Result<Vec<Value<'c>>, Diagnostics> {
-        if self.team.size == 1 || values.is_empty() {
+        if self.member.team.size == 1 || values.is_empty() {
             return Ok(values.iter().map(|v| v.1).collect());
         }
-        if self.team.workgroup_memory { self.tree(code, values) } else { self.butterfly(code, values) }
+        if self.member.team.workgroup_memory { self.tree(code, values) } else { self.butterfly(code, values) }
     }
 
     fn butterfly(
@@ -62,7 +66,7 @@ impl<'c> Exchange<'c> {
     ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let mut out: Vec<Value> = values.iter().map(|v| v.1).collect();
         let mut mask = 1;
-        while mask < self.team.size {
+        while mask < self.member.team.size {
             for (value, (combine, _)) in out.iter_mut().zip(values) {
                 let other = code.shuffle_xor(*value, mask as u32, self.subgroup);
                 *value = combine.apply(code, *value, other)?;
@@ -80,30 +84,30 @@ impl<'c> Exchange<'c> {
     ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let buffers = self.assign(values);
         for ((_, value), buffer) in values.iter().zip(&buffers) {
-            code.store(*value, *buffer, self.linear)?;
+            code.store(*value, *buffer, self.member.linear)?;
         }
         code.barrier()?;
-        let mut width = self.team.size;
+        let mut width = self.member.team.size;
         while width > 1 {
             let arity = if width % 4 == 0 { 4 } else { 2 };
             width /= arity;
             let limit = code.c(width);
-            let works = code.less(self.lane, limit);
+            let works = code.less(self.member.lane, limit);
             code.guarded(Some(works), |code| {
                 for ((combine, _), buffer) in values.iter().zip(&buffers) {
-                    let mut sum = code.load(*buffer, self.linear, 1);
+                    let mut sum = code.load(*buffer, self.member.linear, 1);
                     for other in 1..arity {
-                        let at = code.add_const(self.linear, other * width);
+                        let at = code.add_const(self.member.linear, other * width);
                         let value = code.load(*buffer, at, 1);
                         sum = combine.apply(code, sum, value)?;
                     }
-                    code.store(sum, *buffer, self.linear)?;
+                    code.store(sum, *buffer, self.member.linear)?;
                 }
                 Ok(())
             })?;
             code.barrier()?;
         }
-        let first = code.op1(ops::arith::SUBI, &[self.linear, self.lane], code.index);
+        let first = code.op1(ops::arith::SUBI, &[self.member.linear, self.member.lane], code.index);
         let totals = buffers.iter().map(|b| code.load(*b, first, 1)).collect();
         // The buffers can be reused once all invocations have read.
         code.barrier()?;

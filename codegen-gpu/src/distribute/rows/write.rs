@@ -4,7 +4,7 @@ use super::super::code::Code;
 use super::super::evaluate::Evaluator;
 use super::super::fitted::FittedChoice;
 use super::super::model::Base;
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Member};
 use super::{Kind, Plan, Sweep};
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Value};
@@ -51,6 +51,12 @@ struct State<'c> {
 /// Partial results that a sweep carries: step, output, row.
 type Partial = (usize, usize, usize);
 
+/// Partial results and their values so far.
+struct Carried<'c, 'v> {
+    partials: &'v [Partial],
+    values: &'v mut [Value<'c>],
+}
+
 /// Writes the kernel.
 pub(super) fn write<'c>(
     code: &mut Code<'c, '_>,
@@ -74,7 +80,7 @@ pub(super) fn write<'c>(
             each.map(|(i, o)| plan.steps[i].combines[o].element).collect()
         })
         .collect();
-    let exchange = Exchange::new(code, func, plan.team, linear, lane, kernel, &needed)?;
+    let exchange = Exchange::new(code, func, Member { team: plan.team, linear, lane }, kernel, &needed)?;
     let writer = Writer { evaluator, plan, exchange, lane, columns };
     let mut total = code.c(1);
     for row in &plan.rows {
@@ -153,7 +159,8 @@ impl<'c> Writer<'c, '_, '_> {
         let values = if self.plan.resident {
             for c in 0..self.whole_chunks() + i64::from(self.tail()) {
                 let chunk = self.chunk_number(code, c);
-                self.chunk(code, state, sweep, &chunk, c as usize, &partials, &mut values)?;
+                let carried = Carried { partials: &partials, values: &mut values };
+                self.chunk(code, state, sweep, (&chunk, c as usize), carried)?;
             }
             values
         } else {
@@ -174,7 +181,7 @@ impl<'c> Writer<'c, '_, '_> {
     ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let one = |code: &mut Code<'c, '_>, chunk: Chunk<'c>, values: &mut Vec<Value<'c>>| {
             let mut inner = state.clone();
-            self.chunk(code, &mut inner, sweep, &chunk, 0, partials, values)?;
+            self.chunk(code, &mut inner, sweep, (&chunk, 0), Carried { partials, values })?;
             self.store_wide(code, &mut inner, &sweep.body, &chunk, 0)
         };
         let stride = self.plan.team.size * i64::from(self.plan.lanes);
@@ -213,19 +220,13 @@ impl<'c> Writer<'c, '_, '_> {
     }
 
     /// All ops of a sweep on one vector of each row.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "a chunk is where everything meets; a struct would be unpacked at once"
-    )]
     fn chunk(
         &self,
         code: &mut Code<'c, '_>,
         state: &mut State<'c>,
         sweep: &Sweep,
-        chunk: &Chunk<'c>,
-        number: usize,
-        partials: &[Partial],
-        values: &mut [Value<'c>],
+        (chunk, number): (&Chunk<'c>, usize),
+        Carried { partials, values }: Carried<'c, '_>,
     ) -> Result<(), Diagnostics> {
         for step in &sweep.body {
             for row in 0..state.rows.len() {

@@ -8,7 +8,7 @@ use monopour_ir::{Attr, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Typ
 
 use super::Insert;
 use crate::frees::{copy_of, size_text};
-use crate::indicators::if_owned;
+use crate::indicators::{If, if_owned};
 use crate::lifetimes::compare;
 
 impl<'c> Insert<'c, '_> {
@@ -158,7 +158,9 @@ impl<'c> Insert<'c, '_> {
                     let indicator = self.indicator(op.location(), *own)?;
                     let copy = |rw: &mut _| Ok(vec![copy_of(rw, op, value)?]);
                     let keep = |_: &mut _| Ok(vec![value]);
-                    if_owned(&mut self.rw, point, op.location(), indicator, &[value.ty()], keep, copy)?.result(0)
+                    let results = [value.ty()];
+                    let branch = If::new(point, op.location(), indicator, &results);
+                    if_owned(&mut self.rw, branch, keep, copy)?.result(0)
                 }
             };
             self.rw.set_operand(op, index, new);
