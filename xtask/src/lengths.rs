@@ -45,7 +45,7 @@ impl Lengths {
         }
     }
 
-    /// What is left without the exceptions, and the exceptions that nothing needs.
+    /// The findings that no exception covers, and the exceptions that cover none.
     pub fn finish(self) -> Vec<String> {
         self.without(EXCEPTIONS)
     }

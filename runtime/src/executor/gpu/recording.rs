@@ -3,7 +3,7 @@
 use crate::device::GpuDevice;
 use crate::timing::Timing;
 
-/// What is recorded and not yet submitted.
+/// The recorded commands of a run, not yet submitted.
 pub(super) struct Recording {
     pub encoder: wgpu::CommandEncoder,
     pass: Option<wgpu::ComputePass<'static>>,
