@@ -13,6 +13,7 @@
 //! * a value below the parent that is met twice excludes every slice;
 //! * the value at the parent excludes every slice except itself, if it is one. A second extraction of the same slice
 //!   meets the same container again.
+//!
 //! The steps of all walks are limited to [`STEPS`] per value; beyond, values with several sources match no
 //! slice, which only adds copies.
 
