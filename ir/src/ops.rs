@@ -191,6 +191,7 @@ names! {
         ROUNDEVEN = "math.roundeven"
         RSQRT = "math.rsqrt"
         SIN = "math.sin"
+        SINCOS = "math.sincos"
         SINH = "math.sinh"
         SQRT = "math.sqrt"
         TAN = "math.tan"

@@ -96,6 +96,8 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("math/rsqrt/f64/7x65", DOUBLE),
     ("math/sin/f16/5x33", HALF),
     ("math/sin/f64/7x65", DOUBLE),
+    ("math/sincos/f16", HALF),
+    ("math/sincos/f64", DOUBLE),
     ("math/sinh/f64/7x65", DOUBLE),
     ("math/sqrt/f16/5x33", HALF),
     ("math/sqrt/f64/7x65", DOUBLE),

@@ -8,6 +8,7 @@
 //! %y = arith.remf %a, %b : f16            arith.extf, arith.remf : f32, arith.truncf
 //! %y = arith.truncf %x : f64 to bf16      through f32, rounded once
 //! %y = math.isnormal %x : f32             %a = math.absf %x; least normal number <= %a < infinity
+//! %s, %c = math.sincos %x : f32           %s = math.sin %x; %c = math.cos %x
 //! ```
 //!
 //! Requires: ops on scalars. A negative exponent of an integer gives 0 unless the base is 1 or -1.
@@ -21,21 +22,30 @@ use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Module, Op, OpSpe
 /// MLIR's, none for verified IR.
 pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
-    let scalars = |op: &Op| matches!(op.dialect(), "arith" | "math") && op.num_results() == 1 && op.num_operands() > 0;
+    let scalars = |op: &Op| matches!(op.dialect(), "arith" | "math") && op.num_results() > 0 && op.num_operands() > 0;
     for op in module.op().nested(WalkOrder::Pre).into_iter().filter(scalars) {
-        let Some(expand) = expansion(op) else { continue };
         rw.set_point(InsertionPoint::Before(op));
-        let value = expand(&mut At { rw: &mut rw, loc: op.location() }, op)?;
-        rw.replace_op(op, &[value]);
+        let at = &mut At { rw: &mut rw, loc: op.location() };
+        let values = if is_scalar(op) && op.is(ops::math::SINCOS) {
+            vec![at.same(ops::math::SIN, &op.operands())?, at.same(ops::math::COS, &op.operands())?]
+        } else {
+            let Some(expand) = expansion(op) else { continue };
+            vec![expand(at, op)?]
+        };
+        rw.replace_op(op, &values);
     }
     Ok(())
 }
 
 type Expand = for<'c> fn(&mut At<'c, '_>, Op<'c>) -> Result<Value<'c>, Diagnostics>;
 
+fn is_scalar(op: Op) -> bool {
+    op.operand(0).ty().shape().is_none()
+}
+
 fn expansion(op: Op) -> Option<Expand> {
     let (from, to) = (op.operand(0).ty(), op.result(0).ty());
-    if from.shape().is_some() {
+    if !is_scalar(op) {
         return None;
     }
     let half = |ty: Type| ty.float_width() == Some(16);

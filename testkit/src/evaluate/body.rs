@@ -116,7 +116,7 @@ impl<'c> Compiler<'c, '_, '_> {
     }
 
     fn op(&mut self, op: Op<'c>) -> Option<()> {
-        if op.num_results() != 1 || !op.regions().is_empty() {
+        if op.num_results() == 0 || !op.regions().is_empty() {
             return None;
         }
         if op.is(ops::arith::CONSTANT) {
@@ -125,13 +125,15 @@ impl<'c> Compiler<'c, '_, '_> {
             self.registers[slot] = value;
             return Some(());
         }
-        let kind = self.kind(op)?;
-        let to = self.slot(op.result(0));
-        self.steps.push(Step { op, kind, to });
+        for result in 0..op.num_results() {
+            let kind = self.kind(op, result)?;
+            let to = self.slot(op.result(result));
+            self.steps.push(Step { op, kind, to });
+        }
         Some(())
     }
 
-    fn kind(&mut self, op: Op<'c>) -> Option<Kind<'c>> {
+    fn kind(&mut self, op: Op<'c>, result: usize) -> Option<Kind<'c>> {
         match op.name() {
             ops::linalg::INDEX => Some(Kind::Index(op.attr("dim")?.as_int()? as usize)),
             ops::tensor::EXTRACT => {
@@ -142,7 +144,7 @@ impl<'c> Compiler<'c, '_, '_> {
             ops::affine::MIN => self.affine(op, Pick::Least),
             ops::affine::MAX => self.affine(op, Pick::Greatest),
             _ => {
-                let semantics = ScalarOp::of(op)?;
+                let semantics = ScalarOp::of(op, result)?;
                 let mut args = [0; 3];
                 for (slot, operand) in args.iter_mut().zip(op.operands()) {
                     *slot = self.read(operand)?;

@@ -321,7 +321,7 @@ impl<'c> Interpreter<'c, '_> {
                 Ok(vec![self.operand(op, taken)?])
             }
             name if name.starts_with("tensor.") || name.starts_with("bufferization.") => self.tensor_op(op),
-            _ => self.elementwise(op),
+            _ => (0..op.num_results().max(1)).map(|result| self.elementwise(op, result)).collect(),
         }
     }
 
@@ -392,17 +392,17 @@ impl<'c> Interpreter<'c, '_> {
         Ok(vec![int(value.ok_or_else(|| unsupported(op.name(), op))?)])
     }
 
-    /// Ops of arith and math, on scalars or element by element on tensors.
-    fn elementwise(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
-        let semantics = ScalarOp::of(op).ok_or_else(|| unsupported(op.name(), op))?;
+    /// A result of an op of arith or math, on scalars or element by element on tensors.
+    fn elementwise(&mut self, op: Op<'c>, result: usize) -> Result<Datum> {
+        let semantics = ScalarOp::of(op, result).ok_or_else(|| unsupported(op.name(), op))?;
         let operands = self.operands(op)?;
         let Some(shape) =
             operands.iter().rev().find_map(|o| if let Datum::Tensor(t) = o { Some(t.shape.clone()) } else { None })
         else {
             let value = self.apply(op, semantics, !self.indices.is_empty(), |i| scalar_at(&operands, i, 0))?;
-            return Ok(vec![Datum::Scalar(self.precision.round(op, value))]);
+            return Ok(Datum::Scalar(self.precision.round(op, value)));
         };
-        let dtype = dtype_of(op.result(0).ty()).ok_or_else(|| unsupported("a result type", op))?;
+        let dtype = dtype_of(op.result(result).ty()).ok_or_else(|| unsupported("a result type", op))?;
         let count = element_count(&shape)?;
         self.tick(count as u64)?;
         let mut out = filled(dtype, shape, Scalar::Int(0));
@@ -410,7 +410,7 @@ impl<'c> Interpreter<'c, '_> {
             let value = self.apply(op, semantics, true, |i| scalar_at(&operands, i, at))?;
             set_element(&mut out, at, self.precision.round(op, value));
         }
-        Ok(vec![Datum::Tensor(Rc::new(out))])
+        Ok(Datum::Tensor(Rc::new(out)))
     }
 
     /// One application of an op; in a kernel every division has a result.

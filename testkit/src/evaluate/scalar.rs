@@ -78,11 +78,14 @@ pub(super) fn dtype_of(ty: Type) -> Option<Dtype> {
 }
 
 impl ScalarOp {
-    /// The semantics of an op, or `None` for one that is not of arith or math or is not covered.
-    pub(super) fn of(op: Op) -> Option<Self> {
+    /// The semantics of a result of an op, or `None` for one that is not of arith or math or is not covered.
+    pub(super) fn of(op: Op, result: usize) -> Option<Self> {
         let name = op.name();
-        if !matches!(op.dialect(), "arith" | "math") || op.num_results() != 1 || op.num_operands() == 0 {
+        if !matches!(op.dialect(), "arith" | "math") || result >= op.num_results() || op.num_operands() == 0 {
             return None;
+        }
+        if op.is(ops::math::SINCOS) {
+            return Some(ScalarOp::Float1(if result == 0 { f64::sin } else { f64::cos }));
         }
         let from = dtype_of(op.operand(0).ty())?;
         let to = dtype_of(op.result(0).ty())?;

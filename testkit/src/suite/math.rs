@@ -121,6 +121,7 @@ pub(super) fn cases() -> Vec<Case> {
         out.extend(["isnan", "isinf", "isfinite", "isnormal"].map(|test| class_test(test, dtype)));
         out.extend([-3, 0, 5].map(|exponent| known_power(exponent, dtype)));
         out.push(power(dtype));
+        out.push(sine_and_cosine(dtype));
     }
     for op in ["round", "roundeven", "floor", "absf"] {
         out.push(case(&(op_name(op), (-9.0, 9.0), 0.0), 1, Dtype::F64, &[7, 65]).within(0.0, 0.0));
@@ -212,6 +213,17 @@ fn power(dtype: Dtype) -> Case {
     let r = p.pointwise(dtype, &[&x, &n], &body);
     let bound = power_bound(dtype) * 2.0;
     Case::new(format!("math/fpowi/{dtype}"), p, &[&r]).within(bound, bound)
+}
+
+/// Two results of one op.
+fn sine_and_cosine(dtype: Dtype) -> Case {
+    let mut p = Program::new();
+    let x = p.input_within(dtype, &[9, 31], -3.1, 3.1);
+    let (sine, cosine) = (p.empty(dtype, &[9, 31]), p.empty(dtype, &[9, 31]));
+    let body = format!("%s, %t = math.sincos %a : {dtype}");
+    let r = p.generics("i j", &[(&x, "i, j")], &[(&sine, "i, j"), (&cosine, "i, j")], &body, "%s, %t");
+    let bound = power_bound(dtype);
+    Case::new(format!("math/sincos/{dtype}"), p, &[&r[0], &r[1]]).within(bound, bound).dispatches(1)
 }
 
 fn case(function: &Function, arity: usize, dtype: Dtype, shape: &[usize]) -> Case {

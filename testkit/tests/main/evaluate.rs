@@ -314,3 +314,15 @@ fn scalars_go_in_and_come_out() {
     assert_eq!(results.iter().map(|r| r.to_f64()[0]).collect::<Vec<_>>(), [2.5, 42.0, 0.0]);
     assert!(results.iter().all(|r| r.shape.is_empty()));
 }
+
+#[test]
+fn sine_and_cosine_of_one_op() {
+    let text = "func.func @main(%a: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %s, %c = math.sincos %a : tensor<2xf32>
+      return %s, %c : tensor<2xf32>, tensor<2xf32>
+    }";
+    let results = run(text, &[f32s(&[2], &[0.0, std::f32::consts::FRAC_PI_2])]).expect("evaluates");
+    let [sine, cosine] = [0, 1].map(|i| results[i].to_f64());
+    assert_eq!((sine[0], cosine[0]), (0.0, 1.0));
+    assert!((sine[1] - 1.0).abs() < 1e-7 && cosine[1].abs() < 1e-7);
+}
