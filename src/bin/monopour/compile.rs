@@ -25,9 +25,7 @@ pub struct CompileArgs {
     /// Default: the device that `--device auto` takes here.
     #[arg(long, value_name = "TARGET")]
     target: Vec<OsString>,
-    /// Print the IR after a phase, or a product: import, fuse, tile, place, bufferize, dealloc, outline, distribute, plan,
-    /// schedule; transforms, wgsl, spirv, llvm, object.
-    #[arg(long, value_name = "PHASE")]
+    #[arg(long, value_name = "PHASE", help = emit_help())]
     emit: Option<String>,
     /// Also print the IR after these phases to standard error.
     #[arg(long, value_name = "PHASE,...", value_delimiter = ',')]
@@ -49,6 +47,15 @@ pub struct CompileArgs {
     quiet: bool,
     #[command(flatten)]
     source: SourceArgs,
+}
+
+fn emit_help() -> String {
+    format!("Print the IR after a phase, or a product: {}; {}", phases().join(", "), PRODUCTS.join(", "))
+}
+
+/// The names of the phases that leave IR.
+fn phases() -> Vec<&'static str> {
+    PHASES.iter().filter(|p| p.leaves_ir()).map(|p| p.name).collect()
 }
 
 /// Runs the command.
@@ -82,7 +89,7 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
 }
 
 fn check_phase(name: &str) -> Result<(), Failure> {
-    let known = PHASES.iter().filter(|p| p.leaves_ir()).map(|p| p.name).chain(PRODUCTS).collect::<Vec<_>>();
+    let known = [phases(), PRODUCTS.to_vec()].concat();
     if known.contains(&name) {
         return Ok(());
     }
