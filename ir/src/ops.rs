@@ -31,6 +31,7 @@ names! {
     arith {
         ADDF = "arith.addf"
         ADDI = "arith.addi"
+        ADDUI_EXTENDED = "arith.addui_extended"
         ANDI = "arith.andi"
         BITCAST = "arith.bitcast"
         CEILDIVSI = "arith.ceildivsi"

@@ -31,6 +31,7 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("guards/remsi/i64/5x13", WIDE),
     ("integers/absi/i64", WIDE),
     ("integers/addi/i64/5x13", WIDE),
+    ("integers/addui_extended/i64", WIDE),
     ("integers/cmpi_wide_*", WIDE),
     ("integers/ctlz/i64", WIDE),
     ("integers/ctpop/i64", WIDE),

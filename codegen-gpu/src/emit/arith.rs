@@ -18,12 +18,29 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
             let a = kernel.operand(op, 0);
             kernel.map(a, |k, a| k.unary(U::Negate, a))
         }
+        ops::arith::ADDUI_EXTENDED if shape.scalar.kind != ScalarKind::Bool => {
+            add_extended(kernel, op, shape);
+            return Ok(());
+        }
         name if op.num_operands() == 2 => binary(kernel, op, name, shape)?,
         _ => convert::emit(kernel, op, shape)?,
     };
     let lowered = wrap(kernel, op, lowered, shape);
     kernel.set(op.result(0), lowered);
     Ok(())
+}
+
+/// The sum, which overflows where it is less than an operand; sign-extended numbers keep their unsigned order.
+fn add_extended<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, shape: Shape) {
+    let (a, b) = (kernel.operand(op, 0), kernel.operand(op, 1));
+    let sum = kernel.zip(a, b, |k, a, b| k.binary(B::Add, a, b));
+    let sum = wrap(kernel, op, sum, shape);
+    let overflow = kernel.zip(sum, a, |k, sum, a| {
+        let (sum, a) = (k.bitcast(sum, ScalarKind::Uint), k.bitcast(a, ScalarKind::Uint));
+        k.binary(B::Less, sum, a)
+    });
+    kernel.set(op.result(0), sum);
+    kernel.set(op.result(1), overflow);
 }
 
 /// Wraps a result of a narrow integer type into its range.

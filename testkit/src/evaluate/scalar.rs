@@ -88,6 +88,13 @@ impl ScalarOp {
             return Some(ScalarOp::Float1(if result == 0 { f64::sin } else { f64::cos }));
         }
         let from = dtype_of(op.operand(0).ty())?;
+        if op.is(ops::arith::ADDUI_EXTENDED) {
+            let width = from.int_width()?;
+            let sum: fn(i64, i64, u32) -> Option<i64> = |a, b, _| Some(a.wrapping_add(b));
+            let overflow: fn(i64, i64, u32) -> Option<i64> =
+                |a, b, w| Some(i64::from(unsigned(a.wrapping_add(b), w) < unsigned(a, w)));
+            return Some(ScalarOp::Int2(if result == 0 { sum } else { overflow }, width));
+        }
         let to = dtype_of(op.result(0).ty())?;
         float_op(name).or_else(|| int_op(name, from.int_width()?)).or_else(|| other_op(op, name, from, to))
     }

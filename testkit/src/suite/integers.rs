@@ -55,6 +55,7 @@ pub(super) fn cases() -> Vec<Case> {
         let operation = BINARY.iter().find(|o| o.0.ends_with(name)).expect("one of the list");
         out.push(binary(&(operation.0, (0.0, 2.0), (0.0, 2.0)), Dtype::Int(1), &[7, 19]));
     }
+    out.extend([8, 16, 32, 64].map(|bits| add_extended(Dtype::Int(bits))));
     out.push(binary(&(ops::arith::ADDI, ANY, ANY), Dtype::Index, &[4, 9]));
     out.push(binary(&(ops::arith::MULI, ANY, ANY), Dtype::Index, &[31]));
     for op in [ops::math::ABSI, ops::math::CTPOP, ops::math::CTLZ, ops::math::CTTZ] {
@@ -95,6 +96,17 @@ fn binary(operation: &Operation, dtype: Dtype, shape: &[usize]) -> Case {
     let r = p.pointwise(dtype, &[&x, &y], &format!("%s = {op} %a, %b : {dtype}"));
     let sign = if bl < 0.0 && bh < 0.0 { "_negative" } else { "" };
     exact(Case::new(format!("integers/{}{sign}/{dtype}/{}", &op[6..], by(shape)), p, &[&r]))
+}
+
+/// Sums and their overflow; half of the numbers have the highest bit set.
+fn add_extended(dtype: Dtype) -> Case {
+    let mut p = Program::new();
+    let (x, y) = (p.input(dtype, &[8, 64]), p.input(dtype, &[8, 64]));
+    let (sum, overflow) = (p.empty(dtype, &[8, 64]), p.empty(Dtype::Int(1), &[8, 64]));
+    let body = format!("%s, %t = arith.addui_extended %a, %b : {dtype}, i1");
+    let ins = [(&x, "i, j"), (&y, "i, j")];
+    let r = p.generics("i j", &ins, &[(&sum, "i, j"), (&overflow, "i, j")], &body, "%s, %t");
+    exact(Case::new(format!("integers/addui_extended/{dtype}"), p, &[&r[0], &r[1]]))
 }
 
 /// Widened in the body that compares it with a constant.
