@@ -304,3 +304,16 @@ fn a_body_that_reads_a_whole_value_of_the_group_ends_it() {
         assert_eq!(classes(&module), ["row", "generic"], "{}", module.op());
     }
 }
+
+#[test]
+fn a_reduction_to_a_scalar_has_a_grid_of_one_tile() {
+    let text = "func.func @main(%a: tensor<7xf32>, %b: tensor<7xf32>) -> tensor<f32> {\n\
+        %z = arith.constant 0.0 : f32\n%e = tensor.empty() : tensor<f32>\n\
+        %f = linalg.fill ins(%z : f32) outs(%e : tensor<f32>) -> tensor<f32>\n\
+        %r = linalg.dot ins(%a, %b : tensor<7xf32>, tensor<7xf32>) outs(%f : tensor<f32>) -> tensor<f32>\n\
+        return %r : tensor<f32>\n}\n";
+    for target in targets() {
+        let module = compile(text, &target);
+        assert_eq!(kernel_text(dispatches(&module)[0], "tile"), "array<i64: 1>", "{}", module.op());
+    }
+}
