@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most files of one circle.
 const MAX_FILES: usize = 4;
 /// Packages with larger circles; at most five.
-const EXCEPTIONS: &[&str] = &["monopour-ir", "monopour-codegen-gpu"];
+const EXCEPTIONS: &[&str] = &["monopour-ir"];
 const _: () = assert!(EXCEPTIONS.len() <= 5);
 
 /// A crate: a package, or one of its programs.

@@ -20,6 +20,7 @@ mod axes;
 mod load;
 mod sides;
 mod stage;
+mod tile;
 mod write;
 
 use super::code::Code;
@@ -38,6 +39,7 @@ use monopour_program::GpuDescription;
 use sides::{Access, Choice, Setting, Side};
 use stage::Stage;
 use std::collections::HashMap;
+use tile::{Tile, ceil_div};
 
 /// Most accumulators (in elements) of one invocation; more would spill.
 const MAX_ACCUMULATORS: i64 = 512;
@@ -59,23 +61,6 @@ struct Plan<'c, 'm> {
     tile: Tile,
     /// Per side of the choice.
     stages: Vec<Option<Stage>>,
-}
-
-/// The layout of the tile over the invocations.
-#[derive(Clone, Copy, Debug)]
-struct Tile {
-    /// Invocations along the columns, which are the lanes of a subgroup if operands are shared.
-    threads_n: i64,
-    /// Groups of invocations along the rows.
-    threads_m: i64,
-    /// Rows of one invocation.
-    rows: i64,
-    /// Column groups (of `lanes` columns) of one invocation.
-    column_groups: i64,
-    /// Passes of all invocations over the rows, and over the columns.
-    row_passes: i64,
-    column_passes: i64,
-    shared: Option<u32>,
 }
 
 /// The strategy.
@@ -230,10 +215,6 @@ fn geometry(
         column_passes: ceil_div(n, threads_n * lanes * column_groups),
         shared,
     })
-}
-
-fn ceil_div(a: i64, b: i64) -> i64 {
-    (a + b - 1) / b
 }
 
 impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {

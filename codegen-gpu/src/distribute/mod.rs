@@ -20,7 +20,7 @@
 //! Limits: bodies that are not tile programs (G0003), a malformed attribute (G0004), intermediates whose size the host cannot
 //! compute (G0005), types that the device lacks (G0002), too many buffers, scalars, invocations or workgroups for it (G0008).
 //!
-//! Strategies (`strategy` lists them in order): `contraction` for matrix products and convolutions with fill and epilogue;
+//! Strategies (the traits are in `strategy`; tried in the order of the list below): `contraction` for matrix products and convolutions with fill and epilogue;
 //! `rows` for reductions along rows and chains of them; `steps` for bodies with control flow; `elementwise` for pointwise
 //! bodies, in vectors, and, as scalar loop nests, for everything else. A strategy plans without a change, or declines; the
 //! reason of the one for the kernel's class is in the [`Report`].
@@ -65,11 +65,32 @@ use monopour_ir::parallel::{MANY, map_parts, part_of};
 use monopour_ir::{Attr, Diagnostics, Module, Op, Rewriter, run_passes};
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
-use strategy::Site;
+use strategy::{KernelPlan, Site, Strategy};
 use tracing::trace;
 
 /// Kernels per part.
 const GROUP: usize = 4;
+
+/// All strategies, in order.
+const STRATEGIES: [&dyn Strategy; 4] =
+    [&contraction::Contraction, &rows::Rows, &steps::Stepwise, &elementwise::Elementwise];
+
+/// The plan of the first strategy that takes the body; and the reason of the one for the kernel's class, if it declined.
+fn plan<'c, 'm>(
+    body: &Evaluator<'c, 'm>,
+    kernel: &FittedChoice,
+    device: &GpuDescription,
+) -> (Box<dyn KernelPlan<'c, 'm> + 'm>, Option<strategy::Declined>) {
+    let mut declined = None;
+    for strategy in STRATEGIES {
+        match strategy.plan(body, kernel, device) {
+            Ok(plan) => return (plan, declined),
+            Err(strategy::Declined::NotAsked) => {}
+            Err(why) => declined = Some(why),
+        }
+    }
+    unreachable!("invariant: of the last two strategies one takes straight bodies, and the other all others")
+}
 
 /// The strategies of all kernels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -248,7 +269,7 @@ fn write<'c>(
     place: &Place<'c, '_>,
 ) -> Result<(KernelReport, Vec<Scratch>), Diagnostics> {
     let body = Evaluator::new(model, &func.body().map(|b| b.args()).unwrap_or_default());
-    let (plan, declined) = strategy::plan(&body, kernel, place.device);
+    let (plan, declined) = plan(&body, kernel, place.device);
     let scratch = plan.write(code, &Site { func, body: &body, kernel, place })?;
     let report = KernelReport {
         name: func.symbol_name().unwrap_or_default(),

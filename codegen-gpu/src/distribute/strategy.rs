@@ -1,11 +1,10 @@
-//! The strategies, in the order in which they are tried. Each plans from data and changes nothing; the first plan is
-//! written. One that declines gives a reason ([`Declined`]); the last two take every body between them.
+//! A way to distribute a body, as a trait: it plans from data and changes nothing, or gives a reason to decline
+//! ([`Declined`]); the first plan is written.
 
 use super::code::Code;
 use super::evaluate::Evaluator;
 use super::fitted::FittedChoice;
 use super::locals::{Place, Scratch};
-use super::{contraction, elementwise, rows, steps};
 use monopour_ir::{Diagnostics, Op};
 use monopour_program::GpuDescription;
 use std::fmt;
@@ -37,27 +36,6 @@ pub(super) struct Site<'c, 'a, 'm> {
     pub(super) body: &'a Evaluator<'c, 'm>,
     pub(super) kernel: &'a FittedChoice,
     pub(super) place: &'a Place<'c, 'a>,
-}
-
-/// All strategies, in order.
-const STRATEGIES: [&dyn Strategy; 4] =
-    [&contraction::Contraction, &rows::Rows, &steps::Stepwise, &elementwise::Elementwise];
-
-/// The plan of the first strategy that takes the body; and the reason of the one for the kernel's class, if it declined.
-pub(super) fn plan<'c, 'm>(
-    body: &Evaluator<'c, 'm>,
-    kernel: &FittedChoice,
-    device: &GpuDescription,
-) -> (Box<dyn KernelPlan<'c, 'm> + 'm>, Option<Declined>) {
-    let mut declined = None;
-    for strategy in STRATEGIES {
-        match strategy.plan(body, kernel, device) {
-            Ok(plan) => return (plan, declined),
-            Err(Declined::NotAsked) => {}
-            Err(why) => declined = Some(why),
-        }
-    }
-    unreachable!("invariant: of the last two strategies one takes straight bodies, and the other all others")
 }
 
 /// Why a strategy declines a body.

@@ -2,8 +2,9 @@
 
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach, load_from};
+use super::tile::ceil_div;
 use super::write::Place;
-use super::{Access, Extent, Plan, Side, ceil_div};
+use super::{Access, Extent, Plan, Side};
 use monopour_ir::Value;
 
 /// A position as a value plus a constant, which makes equal addresses visible.

@@ -5,7 +5,7 @@ use super::super::evaluate::{Evaluator, Reach};
 use super::super::fitted::FittedChoice;
 use super::super::model::TileOp;
 use super::axes::{Axes, Extent, Input};
-use super::{Tile, ceil_div};
+use super::tile::{Tile, ceil_div};
 use std::collections::BTreeSet;
 
 /// Measured on a software adapter, in tenths of a nanosecond: a load, each of its elements, an accumulator per pass, a pass.

@@ -7,9 +7,10 @@
 
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach};
+use super::Plan;
 use super::sides::{Access, Side};
+use super::tile::{Tile, ceil_div};
 use super::write::Place;
-use super::{Plan, Tile, ceil_div};
 use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, OpSpec, Type, Value};
 
