@@ -43,7 +43,15 @@ fn create() -> melior::Context {
 impl<'c> Context<'c> {
     /// Calls `body` with a new context, and frees the context afterwards.
     ///
-    /// No handle of the context leaves `body`:
+    /// Plain data leaves `body`:
+    ///
+    /// ```
+    /// use monopour_ir::{Context, Module};
+    /// let name = Context::scope(|cx| Module::empty(cx).op().name().to_owned());
+    /// assert_eq!(name, "builtin.module");
+    /// ```
+    ///
+    /// No handle of the context does:
     ///
     /// ```compile_fail
     /// use monopour_ir::{Context, Type};

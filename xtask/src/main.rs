@@ -16,7 +16,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo run -p monopour-xtask -- COMMAND
 
-  tidy     check layering, `unsafe`, circles, file headers, names of the contract, error pages, lengths and unbound TODOs
+  tidy     check layering, `unsafe`, circles, file headers, names of ops and of the contract, error pages, lengths and unbound TODOs
   circles  print the largest circle between the files of each crate, and why it is one";
 
 fn main() -> ExitCode {
