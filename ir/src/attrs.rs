@@ -1,7 +1,6 @@
 //! Attributes.
 
-use crate::handle::handle;
-use crate::{AffineMap, Context, Type, string};
+use crate::{AffineMap, Attr, Context, Type, string};
 use melior::ir::Identifier;
 use melior::ir::attribute::{
     ArrayAttribute, AttributeLike, BoolAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, DictionaryAttribute,
@@ -9,11 +8,6 @@ use melior::ir::attribute::{
 };
 use mlir_sys::MlirAttribute;
 use std::fmt;
-
-handle! {
-    /// A uniqued MLIR attribute.
-    Attr(melior::ir::Attribute<'c>), MlirAttribute
-}
 
 impl<'c> Attr<'c> {
     /// An attribute of one of melior's kinds.

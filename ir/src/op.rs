@@ -1,16 +1,11 @@
 //! Operations: reading, walking, printing.
 
-use crate::handle::handle;
-use crate::{Attr, Block, Context, Location, Region, Type, Value, string};
+use crate::erased::{self, Pending};
+use crate::{Attr, Block, Context, Location, Op, Region, Type, Value, string};
 use mlir_sys::{MlirOperation, MlirWalkResult};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::fmt;
-
-handle! {
-    /// An operation.
-    Op(melior::ir::OperationRef<'c, 'c>), MlirOperation
-}
 
 /// How a walk continues after an op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -321,6 +316,18 @@ impl<'c> Op<'c> {
         self.walk(order, |op| out.push(op));
         out
     }
+    /// Records that this op is about to be erased, with its nested ops; release builds record nothing.
+    #[inline]
+    pub(crate) fn note_erasing(self) {
+        if cfg!(debug_assertions) {
+            self.walk(WalkOrder::Pre, |op| erased::erasing(op.address(), op.name()));
+        }
+    }
+    /// The record of a call that may erase this op, which has no regions.
+    #[inline]
+    pub(crate) fn pending_erasure(self) -> Pending {
+        Pending::new(self.address(), || self.name())
+    }
     /// Prints with options.
     pub fn print(self, options: &PrintOptions) -> String {
         let flags = c!(mlirOpPrintingFlagsCreate());
@@ -386,7 +393,7 @@ extern "C" fn on_listed<'c, V: NameVisitor<'c>>(ops: *const MlirOperation, count
     let visitor = unsafe { &mut *user.cast::<V>() };
     // SAFETY: an op is laid out like its handle, and the shim lists as many.
     let ops = unsafe { std::slice::from_raw_parts(ops.cast::<Op>(), count as usize) };
-    ops.iter().for_each(|op| crate::erased::made(op.address()));
+    ops.iter().for_each(|op| erased::made(op.address()));
     visitor.list(ops);
 }
 
