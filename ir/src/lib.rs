@@ -13,7 +13,7 @@
 //! * [`interfaces`], [`control_flow`], [`bufferizable`]: upstream's op interfaces.
 //! * [`conversion`], `conversion/`: the dialect conversion driver.
 //! * `structure`, `associative`, `reshapes`: structural keys, the ops of reductions, reshapes that crash upstream's pass.
-//! * `contract`: the ops and types that are legal after a phase.
+//! * `legal_ir`: the ops and types that are legal after a phase.
 //! * `pass`, `transform`, `llvm`: upstream's passes, transform scripts, object code.
 //! * [`parallel`]: parts of a module on several threads; [`opt`]: `mlir-opt`'s main with our passes.
 //! * `floor`: conversions without a driver, for a bench.
@@ -44,7 +44,6 @@ mod block;
 pub mod bufferizable;
 mod builder;
 mod context;
-mod contract;
 pub mod control_flow;
 pub mod conversion;
 mod diagnostic;
@@ -55,6 +54,7 @@ mod floor;
 mod handle;
 mod handle_map;
 pub mod interfaces;
+mod legal_ir;
 mod llvm;
 mod module;
 mod names;
@@ -77,12 +77,12 @@ mod value;
 pub use affine::AffineExprKind;
 pub use associative::Associative;
 pub use builder::{Builder, InsertionPoint, OpSpec};
-pub use contract::Contract;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 #[cfg(feature = "floor")]
 pub use floor::convert_without_driver;
 pub use handle::{AffineExpr, AffineMap, Attr, Block, Context, Location, Op, Region, Type, Value};
 pub use handle_map::{HandleMap, PointerHasher};
+pub use legal_ir::LegalIr;
 pub use llvm::{LlvmOutput, LlvmTarget, approximate_math, emit_llvm};
 pub use module::Module;
 pub use names::ValueNames;
