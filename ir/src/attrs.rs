@@ -84,6 +84,16 @@ impl<'c> Attr<'c> {
         c!(mlirAttributeIsAFlatSymbolRef(self.raw()))
             .then(|| string::from_ref(c!(mlirFlatSymbolRefAttrGetValue(self.raw()))))
     }
+    /// Calls back with each flat symbol reference in the attribute, those in nested arrays and dictionaries included.
+    pub fn each_symbol(self, each: &mut impl FnMut(&'c str)) {
+        if let Some(name) = self.as_symbol() {
+            each(name);
+        } else if let Some(elements) = self.as_array() {
+            elements.into_iter().for_each(|element| element.each_symbol(each));
+        } else if let Some(entries) = self.as_dict() {
+            entries.into_iter().for_each(|(_, entry)| entry.each_symbol(each));
+        }
+    }
     /// Value of an integer attribute; booleans give 0 and 1.
     pub fn as_int(&self) -> Option<i64> {
         if c!(mlirAttributeIsABool(self.raw())) {

@@ -12,7 +12,7 @@
 //! * `rewriter`, `rewriter/`: changes with a journal; erasing.
 //! * [`interfaces`], [`control_flow`], [`bufferizable`]: upstream's op interfaces.
 //! * [`conversion`], `conversion/`: the dialect conversion driver.
-//! * `structure`, `associative`, `reshapes`: structural keys, the ops of reductions, reshapes that crash upstream's pass.
+//! * `structure`, `call_graph`, `associative`, `reshapes`: structural keys, calls of functions, the ops of reductions, reshapes that crash upstream's pass.
 //! * `legal_ir`: the ops and types that are legal after a phase.
 //! * `pass`, `transform`, `llvm`: upstream's passes, transform scripts, object code.
 //! * [`parallel`]: parts of a module on several threads; [`opt`]: `mlir-opt`'s main with our passes.
@@ -43,6 +43,7 @@ mod attrs;
 mod block;
 pub mod bufferizable;
 mod builder;
+mod call_graph;
 mod context;
 pub mod control_flow;
 pub mod conversion;
@@ -77,6 +78,7 @@ mod value;
 pub use affine::AffineExprKind;
 pub use associative::Associative;
 pub use builder::{Builder, InsertionPoint, OpSpec};
+pub use call_graph::CallGraph;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 #[cfg(feature = "floor")]
 pub use floor::convert_without_driver;

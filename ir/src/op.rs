@@ -242,6 +242,10 @@ impl<'c> Op<'c> {
     pub fn symbol_name(self) -> Option<String> {
         self.attr("sym_name").and_then(|a| a.as_string().map(str::to_owned))
     }
+    /// `callee`, where it is a flat symbol reference: the function that a direct call names.
+    pub fn callee(self) -> Option<&'c str> {
+        self.attr("callee")?.as_symbol()
+    }
     /// Whether a symbol is public (no `sym_visibility`, or "public").
     pub fn is_public(self) -> bool {
         self.attr("sym_visibility").is_none_or(|v| v.as_string() == Some("public"))
