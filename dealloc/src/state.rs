@@ -83,8 +83,12 @@ impl<'c, 'a> State<'c, 'a> {
     /// # Errors
     /// As [`OpSpec::build`].
     pub fn create_before(&mut self, at: Op<'c>, spec: OpSpec<'c, '_>) -> Result<Op<'c>, Diagnostics> {
+        self.before(at).create(spec)
+    }
+    /// The rewriter, with its insertion point before an op.
+    pub fn before(&mut self, at: Op<'c>) -> &mut Rewriter<'c> {
         self.rw.set_point(InsertionPoint::Before(at));
-        self.rw.create(spec)
+        &mut self.rw
     }
     /// `i1`.
     pub fn bit(&self) -> Type<'c> {

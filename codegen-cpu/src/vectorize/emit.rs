@@ -66,9 +66,7 @@ impl<'c> Emit<'c> {
 
     /// The same op without regions, with other operands and result types.
     pub(super) fn recreate(&mut self, op: Op<'c>, operands: &[Value<'c>], types: &[Type<'c>]) -> Op<'c> {
-        let attrs = op.attrs();
-        let spec = OpSpec::new(op.name(), self.loc).operands(operands).results(types);
-        self.create(attrs.iter().fold(spec, |spec, (name, value)| spec.attr(name, *value)))
+        self.create(OpSpec::new(op.name(), self.loc).operands(operands).results(types).attrs(&op.attrs()))
     }
 
     /// The op `name` with one result.
