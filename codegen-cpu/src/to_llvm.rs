@@ -75,10 +75,10 @@ fn collect_kernels<'c>(module: &'c Module<'c>) -> Result<Vec<(String, KernelSign
 fn check_calls(module: &Module) -> Result<(), Diagnostics> {
     let symbols = module.symbols();
     for call in module.op().find_all(ops::func::CALL) {
-        let callee = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
-        let defined = symbols.get(&callee).is_some_and(|f| f.body().is_some());
-        if !defined && RuntimeFunction::parse(&callee).is_none() {
-            return Err(error::foreign_call(call, &callee).into());
+        let callee = call.callee().unwrap_or_default();
+        let defined = symbols.get(callee).is_some_and(|f| f.body().is_some());
+        if !defined && RuntimeFunction::parse(callee).is_none() {
+            return Err(error::foreign_call(call, callee).into());
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::ops;
 use crate::source_text::{self, Refusal};
-use crate::{Block, Context, Diagnostic, Diagnostics, Location, Op, OpSpec, Region, erased, string};
+use crate::{Block, Context, Diagnostic, Diagnostics, Location, Op, OpSpec, Region, string};
 use melior::ir::operation::{Operation, OperationLike};
 use mlir_sys::{MlirContext, MlirOperation, MlirStringRef};
 use std::collections::HashMap;
@@ -122,7 +122,7 @@ impl<'c> Module<'c> {
 
 impl Drop for Module<'_> {
     fn drop(&mut self) {
-        erased::erasing(self.op());
+        self.op().note_erasing();
     }
 }
 

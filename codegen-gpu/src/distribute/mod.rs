@@ -149,7 +149,7 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
     let borders: HashMap<&str, &Border> = done.iter().map(|(entry, border)| (entry.name.as_str(), border)).collect();
     let symbols = module.symbols();
     done.iter().for_each(|(entry, _)| entry.log(&symbols));
-    let border_of = |call: Op| borders.get(call.attr("callee")?.as_symbol()?).copied();
+    let border_of = |call: Op| borders.get(call.callee()?).copied();
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op(ops::func::CALL, |op| border_of(op).is_none() || !boundary::is_outlined(&symbols, op));
     let mut patterns = PatternSet::new();

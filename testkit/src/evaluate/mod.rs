@@ -291,8 +291,8 @@ impl<'c> Interpreter<'c, '_> {
             ops::arith::CONSTANT => Ok(vec![self.constant(op)?]),
             ops::ub::POISON => Ok(vec![poison(op)?]),
             ops::func::CALL => {
-                let name = op.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
-                let func = self.module.symbol(&name).ok_or_else(|| unsupported(&format!("a call of @{name}"), op))?;
+                let name = op.callee().unwrap_or_default();
+                let func = self.module.symbol(name).ok_or_else(|| unsupported(&format!("a call of @{name}"), op))?;
                 let arguments = self.operands(op)?;
                 self.call(func, arguments)
             }
