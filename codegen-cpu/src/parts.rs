@@ -28,7 +28,7 @@ pub(crate) enum Parts<'c> {
 }
 
 /// Splits `module`.
-pub(crate) fn split<'c>(module: &Module<'c>) -> Parts<'c> {
+pub(crate) fn split<'c>(module: &'c Module<'c>) -> Parts<'c> {
     let groups = groups(module);
     if groups.len() < 2 {
         return Parts::Whole;
@@ -40,7 +40,7 @@ pub(crate) fn split<'c>(module: &Module<'c>) -> Parts<'c> {
 }
 
 /// The kernels in groups of about [`GROUP_OPS`], in their order.
-fn groups<'c>(module: &Module<'c>) -> Vec<Vec<Op<'c>>> {
+fn groups<'c>(module: &'c Module<'c>) -> Vec<Vec<Op<'c>>> {
     let mut groups: Vec<Vec<Op>> = vec![];
     let mut ops = GROUP_OPS;
     for kernel in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {

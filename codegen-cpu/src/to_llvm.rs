@@ -63,7 +63,7 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     Ok(lowered)
 }
 
-fn collect_kernels<'c>(module: &Module<'c>) -> Result<Vec<(String, KernelSignature<'c>)>, Diagnostics> {
+fn collect_kernels<'c>(module: &'c Module<'c>) -> Result<Vec<(String, KernelSignature<'c>)>, Diagnostics> {
     let mut kernels = Vec::new();
     for func in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
         kernels.push((func.symbol_name().unwrap_or_default(), abi::kernel_signature(func)?));
@@ -107,7 +107,7 @@ fn strip_argument_attrs(module: &Module) {
 }
 
 /// Reports every op for which `can_lower` is false.
-fn check_all<'c>(module: &Module<'c>, can_lower: impl Fn(Op<'c>) -> bool) -> Result<(), Diagnostics> {
+fn check_all<'c>(module: &'c Module<'c>, can_lower: impl Fn(Op<'c>) -> bool) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     module.op().walk(WalkOrder::Pre, |op| {
         if !can_lower(op) {

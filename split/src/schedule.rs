@@ -571,7 +571,7 @@ fn index_of(indices: &mut HashMap<String, i64>, names: &mut Vec<String>, name: S
 }
 
 /// A copy of the host function and the runtime functions that it calls: the native code of a GPU variant.
-pub fn host_only<'c>(module: &Module<'c>, host_name: &str) -> Module<'c> {
+pub fn host_only<'c>(module: &'c Module<'c>, host_name: &str) -> Module<'c> {
     let keep = |op: &Op<'c>| {
         let name = op.symbol_name().unwrap_or_default();
         name == host_name || RuntimeFunction::parse(&name).is_some()

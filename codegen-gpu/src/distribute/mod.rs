@@ -177,7 +177,7 @@ fn on_all_cores(
     let mut left = pending.iter();
     let take = |(entries, bytes): (Vec<_>, Vec<u8>)| {
         let part = Module::from_bytecode(module.context(), &bytes)?;
-        for (new, old) in part.functions().into_iter().zip(&mut left) {
+        for (new, old) in rw.absorb(part, module.body()).into_iter().zip(&mut left) {
             rw.move_before(new, *old);
             rw.erase(*old);
         }

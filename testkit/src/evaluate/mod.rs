@@ -166,7 +166,7 @@ fn keep_pads(module: &Module) {
     }
 }
 
-fn function<'c>(module: &Module<'c>, entry: &str) -> Result<Op<'c>> {
+fn function<'c>(module: &'c Module<'c>, entry: &str) -> Result<Op<'c>> {
     module.symbol(entry).ok_or_else(|| EvalError::Inputs(format!("there is no function @{entry}")))
 }
 
@@ -179,7 +179,7 @@ enum Datum {
 }
 
 struct Interpreter<'c, 'm> {
-    module: &'m Module<'c>,
+    module: &'c Module<'c>,
     weights: &'m Weights,
     precision: Precision,
     env: HashMap<Value<'c>, Datum>,
@@ -199,7 +199,7 @@ struct Interpreter<'c, 'm> {
 }
 
 impl<'c, 'm> Interpreter<'c, 'm> {
-    fn new(module: &'m Module<'c>, weights: &'m Weights, precision: Precision) -> Self {
+    fn new(module: &'c Module<'c>, weights: &'m Weights, precision: Precision) -> Self {
         Self {
             module,
             weights,
