@@ -1,8 +1,10 @@
 //! Emits loops, subscripts and vector accesses.
 
-use super::nest::{Access, Loop, Operand, Subscript};
+use super::nest::{Access, Loop, Operand};
 use monopour_ir::ops;
-use monopour_ir::{Attr, Block, Builder, Context, InsertionPoint, Location, Op, OpSpec, Region, Type, Value};
+use monopour_ir::{
+    Attr, Block, Builder, Context, InsertionPoint, LinearForm, Location, Op, OpSpec, Region, Type, Value,
+};
 
 /// Lanes of a value: 1 for a scalar.
 pub(super) type Width = i64;
@@ -99,7 +101,7 @@ impl<'c> Emit<'c> {
     }
 
     /// The value of a subscript.
-    fn subscript(&mut self, subscript: &Subscript, at: &[Position<'c>]) -> Value<'c> {
+    fn subscript(&mut self, subscript: &LinearForm, at: &[Position<'c>]) -> Value<'c> {
         let index = Type::index(self.cx);
         let mut constant = subscript.constant;
         let mut sum: Option<Value> = None;
