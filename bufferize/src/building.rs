@@ -10,7 +10,7 @@
 
 use monopour_ir::conversion::ConversionRewriter;
 use monopour_ir::ops;
-use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value};
+use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Type, Value};
 
 use crate::effects::{Index, SliceModel};
 use crate::memref_types::{is_cast_safe, subview_type};
@@ -176,32 +176,6 @@ impl<'c> Rewriting<'c, '_> {
             .attr("static_strides", attrs[2])
             .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments));
         Ok(rw.create(spec)?.result(0))
-    }
-
-    /// The same op with other operands and result types; it takes the regions of `op`.
-    ///
-    /// # Errors
-    /// MLIR's diagnostics for the op.
-    pub fn recreate(
-        &self,
-        rw: &mut ConversionRewriter<'c>,
-        op: Op<'c>,
-        operands: &[Value<'c>],
-        results: &[Type<'c>],
-    ) -> Result<Op<'c>, Diagnostics> {
-        let attrs = op.attrs();
-        let mut spec = OpSpec::new(op.name(), op.location()).operands(operands).results(results);
-        for (name, value) in &attrs {
-            spec = spec.attr(name, *value);
-        }
-        for _ in op.regions() {
-            spec = spec.region(Region::new());
-        }
-        let new = rw.create(spec)?;
-        for (to, from) in new.regions().into_iter().zip(op.regions()) {
-            rw.take_region(to, from);
-        }
-        Ok(new)
     }
 
     /// `memref.get_global` of the symbol `name`, a `ty`.

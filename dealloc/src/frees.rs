@@ -53,7 +53,7 @@ impl Decided<'_> {
         let (gives, _) = gives(&self.collected, &self.owners);
         let is_given = |(transfer, give): (&Transfer, Give)| match transfer.forward.to {
             ForwardTo::Caller => is_public || give == Give::Always,
-            ForwardTo::Value(_) => transfer.ownership != Ownership::Owned || give == Give::Always,
+            ForwardTo::Value(_) => transfer.ownership != Some(Ownership::Owned) || give == Give::Always,
         };
         self.owners.is_static()
             && self.owners.transfers.iter().zip(gives).all(is_given)
@@ -95,7 +95,7 @@ pub(crate) fn insert<'c>(decided: Decided<'c>, stats: &mut Stats) -> Result<(), 
         }
         // A forwarded memref has been copied unless its ownership was transferred, so only the owner counts.
         let indicator =
-            if owners.ownership[free.value] == Ownership::AtRunTime { indicators.of(free.value) } else { None };
+            if owners.ownership[free.value] == Some(Ownership::AT_RUN_TIME) { indicators.of(free.value) } else { None };
         match indicator {
             None => {
                 rw.create(OpSpec::new(ops::memref::DEALLOC, loc).operands(&[value]))?;

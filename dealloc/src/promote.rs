@@ -232,14 +232,12 @@ fn promote(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
     let ty = alloc.result(0).ty();
     let Some(memref) = ty.as_memref() else { return Ok(()) };
     let shape = bounded_shape(alloc).unwrap_or_default();
-    let attrs = alloc.attrs();
-    let alignment = attrs.iter().find(|(name, _)| name == "alignment");
     let stack_ty = Type::memref(&shape, memref.element, memref.memory_space);
     let mut spec = OpSpec::new(ops::memref::ALLOCA, alloc.location())
         .results(&[stack_ty])
         .attr("operandSegmentSizes", Attr::dense_i32(alloc.context(), &[0, 0]));
-    if let Some((name, value)) = alignment {
-        spec = spec.attr(name, *value);
+    if let Some(value) = alloc.attr("alignment") {
+        spec = spec.attr("alignment", value);
     }
     let new = rw.create(spec)?;
     if stack_ty == ty {

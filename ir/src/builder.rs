@@ -43,6 +43,11 @@ impl<'c, 'a> OpSpec<'c, 'a> {
         self.attrs.push((name, value));
         self
     }
+    /// Sets attributes, such as [`Op::attrs`].
+    pub fn attrs(mut self, attrs: &[(&'a str, Attr<'c>)]) -> Self {
+        self.attrs.extend_from_slice(attrs);
+        self
+    }
     /// Appends a region, which the op will own.
     pub fn region(mut self, region: Region<'c>) -> Self {
         self.regions.push(region);

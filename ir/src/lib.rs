@@ -4,7 +4,7 @@
 //!
 //! * `erased`, `handle`, `handle_map`: use-after-erase checks, all handles over melior's references, hash maps keyed by them.
 //! * `string`, `diagnostic`, `context`: strings of the C API, diagnostics and locations, the MLIR context.
-//! * `types`, `attrs`, `affine`, `fields`: types, attributes, affine maps, dictionaries as plain data of `monopour-contract`.
+//! * `types`, `attrs`, `affine`, `linear`, `fields`: types, attributes, affine maps and their linear forms, dictionaries as plain data of `monopour-contract`.
 //! * `value`, `op`, `block`: values with their uses, ops with walks and printing, blocks and regions.
 //! * [`ops`]: names of ops; `names`: printed names of values.
 //! * `module`, `source_text`: parsing text and bytecode, text that is refused before.
@@ -56,6 +56,7 @@ mod handle;
 mod handle_map;
 pub mod interfaces;
 mod legal_ir;
+mod linear;
 mod llvm;
 mod module;
 mod names;
@@ -85,6 +86,7 @@ pub use floor::convert_without_driver;
 pub use handle::{AffineExpr, AffineMap, Attr, Block, Context, Location, Op, Region, Type, Value};
 pub use handle_map::{HandleMap, PointerHasher};
 pub use legal_ir::LegalIr;
+pub use linear::LinearForm;
 pub use llvm::{LlvmOutput, LlvmTarget, approximate_math, emit_llvm};
 pub use module::Module;
 pub use names::ValueNames;

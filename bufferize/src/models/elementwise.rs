@@ -68,12 +68,8 @@ impl OpModel for Elementwise {
             .map(|v| if v.ty().is_tensor() { elements.next().unwrap_or(v) } else { v })
             .collect();
         let results: Vec<_> = op.results().iter().map(|r| r.ty().element()).collect();
-        let attrs = op.attrs();
-        let mut scalar = OpSpec::new(op.name(), op.location()).operands(&scalars).results(&results);
-        for (name, value) in &attrs {
-            scalar = scalar.attr(name, *value);
-        }
-        let scalar = rw.create(scalar)?;
+        let spec = OpSpec::new(op.name(), op.location()).operands(&scalars).results(&results);
+        let scalar = rw.create(spec.attrs(&op.attrs()))?;
         rw.create(OpSpec::new(ops::linalg::YIELD, op.location()).operands(&scalar.results()))?;
         rw.replace_op(op, &outputs);
         Ok(())

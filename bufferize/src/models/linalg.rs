@@ -130,7 +130,7 @@ impl OpModel for Structured {
             .collect();
         // Not a copy of a buffer onto itself.
         if !(op.is(ops::linalg::COPY) && pass.is_self_copy(op)) {
-            pass.recreate(rw, op, buffers.operands(), &[])?;
+            rw.recreate(op, buffers.operands(), &[])?;
         }
         rw.replace_op(op, &replacements[..op.num_results()]);
         Ok(())

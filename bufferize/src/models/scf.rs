@@ -117,7 +117,7 @@ impl OpModel for For {
             let init = buffers.operand(i);
             operands.push(if init.ty().is_memref() { pass.cast_or_copy(rw, op, init, ty)? } else { init });
         }
-        let new = pass.recreate(rw, op, &operands, &types[1..])?;
+        let new = rw.recreate(op, &operands, &types[1..])?;
         if let Some(body) = new.body() {
             rw.convert_block_args(body, &types);
         }
@@ -220,7 +220,7 @@ impl OpModel for Forall {
         let attrs = op.attrs();
         let mut spec =
             OpSpec::new(ops::scf::FORALL, op.location()).operands(&buffers.operands()[..first]).region(Region::new());
-        for (name, value) in &attrs {
+        for &(name, ref value) in &attrs {
             spec = spec.attr(name, if name == "operandSegmentSizes" { segments } else { *value });
         }
         let new = rw.create(spec)?;

@@ -197,7 +197,7 @@ fn promote<'c>(rw: &mut Rewriter<'c>, promotion: Promotion<'c>) -> Result<(), Di
     let attrs = alloc.attrs();
     rw.set_point(InsertionPoint::Before(alloc));
     let mut spec = OpSpec::new(ops::memref::ALLOCA, alloc.location()).operands(&sizes).results(&[stack_ty]);
-    for (name, value) in &attrs {
+    for &(name, ref value) in &attrs {
         let segments = Attr::dense_i32(cx, &[0, 0]);
         let is_replaced = bound.is_some() && name == "operandSegmentSizes";
         spec = spec.attr(name, if is_replaced { segments } else { *value });

@@ -4,7 +4,7 @@ use monopour_ir::control_flow::{Traits, entry_operands};
 use monopour_ir::{Attr, Diagnostics, Op};
 
 use super::OwnershipModel;
-use crate::ownership::Ownership;
+use crate::ownership::BlockOwnership;
 use crate::state::State;
 
 /// `RegionBranchOpInterface`.
@@ -22,7 +22,7 @@ impl OwnershipModel for RegionBranch {
         let memrefs: Vec<usize> = (0..count).filter(|i| op.result(*i).ty().is_memref()).collect();
         let new = state.append_results(op, memrefs.len())?;
         for (extra, index) in memrefs.into_iter().enumerate() {
-            state.set(new.result(index), block, Ownership::Unique(new.result(count + extra)));
+            state.set(new.result(index), block, BlockOwnership::Unique(new.result(count + extra)));
             state.add_candidate(new.result(index), block);
         }
         Ok(new)
