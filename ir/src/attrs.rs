@@ -131,18 +131,20 @@ impl<'c> Attr<'c> {
     }
     /// Entries of a dictionary attribute, sorted by name.
     pub fn as_dict(&self) -> Option<Vec<(String, Attr<'c>)>> {
+        Some(self.as_dict_names()?.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+    /// As [`Attr::as_dict`], with the context's names.
+    pub(crate) fn as_dict_names(&self) -> Option<Vec<(&'c str, Attr<'c>)>> {
         if !c!(mlirAttributeIsADictionary(self.raw())) {
             return None;
         }
         let n = c!(mlirDictionaryAttrGetNumElements(self.raw()));
-        Some(
-            (0..n)
-                .map(|i| {
-                    let entry = c!(mlirDictionaryAttrGetElement(self.raw(), i));
-                    (string::from_ref(c!(mlirIdentifierStr(entry.name))).to_owned(), Attr::from_raw(entry.attribute))
-                })
-                .collect(),
-        )
+        let entry = |i| {
+            let entry = c!(mlirDictionaryAttrGetElement(self.raw(), i));
+            // Identifiers are uniqued in the context, as in [`crate::Op::name`].
+            (string::from_ref(c!(mlirIdentifierStr(entry.name))), Attr::from_raw(entry.attribute))
+        };
+        Some((0..n).map(entry).collect())
     }
     /// Elements of `array<i64: ..>` or `array<i32: ..>`, or of an array or 1-D dense attribute of integers.
     pub fn as_ints(&self) -> Option<Vec<i64>> {
@@ -170,6 +172,10 @@ impl<'c> Attr<'c> {
             );
         }
         self.as_array()?.iter().map(Attr::as_int).collect()
+    }
+    /// The dialect of the attribute, `gpu`.
+    pub fn dialect(self) -> &'c str {
+        string::from_ref(c!(mlirDialectGetNamespace(c!(mlirAttributeGetDialect(self.raw())))))
     }
     /// Type that the attribute carries (of an elements attribute: its shaped type).
     pub fn value_type(&self) -> Type<'c> {

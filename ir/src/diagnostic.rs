@@ -12,6 +12,11 @@ handle! {
 }
 
 impl<'c> Location<'c> {
+    /// The context.
+    pub fn context(self) -> Context<'c> {
+        Context::from_raw(c!(mlirLocationGetContext(self.raw())))
+    }
+
     /// The unknown location.
     pub fn unknown(cx: Context<'c>) -> Self {
         melior::ir::Location::unknown(cx.to_melior()).into()
