@@ -33,7 +33,7 @@ pub use lower::{lower, missing_ops};
 pub use model::Model;
 pub use node::NodeContext;
 pub use operand::Operand;
-pub use registry::{Entry, Registry};
+pub use registry::{Entry, Registry, Results};
 pub use structured::{Expr, Iterator as LoopKind, Structured};
 pub use tensor::{Files, Tensor, read_tensor};
 

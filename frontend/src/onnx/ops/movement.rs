@@ -1,11 +1,10 @@
 //! Elements moved: transposes, padding, repetition, gathers.
 
-use super::Results;
 use super::shapes::{broadcast_to, known_sizes, scalar};
 use super::slices::indexed;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Structured, fold, structured};
+use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, fold, structured};
 use monopour_ir::{Type, Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {

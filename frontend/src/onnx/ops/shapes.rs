@@ -1,9 +1,8 @@
 //! Shapes, views and constants.
 
-use super::Results;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Structured, Tensor, fold};
+use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, Structured, Tensor, fold};
 use crate::onnx::{LoopKind, structured};
 use std::rc::Rc;
 

@@ -1,10 +1,9 @@
 //! Parts of tensors: slices, splits, concatenations.
 
-use super::Results;
 use super::shapes::known_sizes;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Failure, LoopKind, NodeContext, Registry, Structured, fold, structured};
+use crate::onnx::{Builder, Failure, LoopKind, NodeContext, Registry, Results, Structured, fold, structured};
 use monopour_ir::{Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {
@@ -101,6 +100,10 @@ fn slice_by<'c>(b: &mut Builder<'c>, x: &Operand<'c>, all: &[Bounds]) -> Result<
     }
     if shape == x.shape && steps.iter().all(|s| *s == 1) {
         return Ok(x.clone());
+    }
+    if shape.iter().any(|d| d.is(0)) {
+        let value = b.empty(x.dtype, &shape)?;
+        return Ok(Operand::value(x.dtype, shape, value));
     }
     if steps.iter().all(|s| *s > 0) {
         return b.slice(x, &first, &shape, &steps);
