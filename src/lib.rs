@@ -3,7 +3,7 @@
 //! With the feature `compiler` (the default), [`compile`] takes MLIR to a [`Program`]; without it, compiled programs run,
 //! and nothing of LLVM is linked.
 //!
-//! * `pipeline`: the table of phases. Under it: `phases` (the steps), `stages` (their types), `contracts`, `emit` (the last
+//! * `pipeline`: the table of phases. Under it: `phases` (the steps), `stages` (their types), `legal_ir`, `emit` (the last
 //!   phase), `signature` (inputs and results), `copies` (their reasons).
 //! * `options`, `report`: input and output of a compilation besides the program.
 //! * [`explain`]: copies, allocations and memory over time; [`npy`]: NumPy's files.

@@ -1,22 +1,22 @@
 //! The table of phases, in order, for `--emit`, `--dump-after`, timings and help texts.
 //!
 //! A phase takes the stage before it, of a type of its own (`stages.rs`), and returns the next: rows out of order do not
-//! compile. Each but the last promises a [`Contract`] on the module, which the next one trusts; the last, `emit`, turns the
+//! compile. Each but the last promises a [`LegalIr`] of the module, which the next one trusts; the last, `emit`, turns the
 //! scheduled module into kernels and native code.
 
 use crate::options::{CompileOptions, TargetDescription, target_kind};
 use crate::report::{Dump, Report, Timing};
 use monopour_frontend::{Weight, onnx};
-use monopour_ir::{Context, Contract, Diagnostic, Diagnostics, Module, PrintOptions};
+use monopour_ir::{Context, Diagnostic, Diagnostics, LegalIr, Module, PrintOptions};
 use monopour_program::{Constant, Program, Signature, Variant};
 use monopour_split as split;
 use stages::{Emitted, Source, Stage};
 use std::path::Path;
 use std::time::Instant;
 
-mod contracts;
 mod copies;
 mod emit;
+mod legal_ir;
 mod phases;
 mod signature;
 mod stages;
@@ -27,26 +27,26 @@ pub struct Phase {
     pub name: &'static str,
     /// One line of help.
     pub help: &'static str,
-    contract: Option<fn(&TargetDescription) -> Contract>,
+    legal_ir: Option<fn(&TargetDescription) -> LegalIr>,
 }
 
 impl Phase {
     /// Whether it leaves IR to print: all phases but the last do.
     pub fn leaves_ir(&self) -> bool {
-        self.contract.is_some()
+        self.legal_ir.is_some()
     }
 }
 
 /// Makes each row an entry of [`PHASES`] and a step of [`run_phases`].
 macro_rules! phases {
-    ($($phase:ident: $help:literal, $contract:expr;)*) => {
+    ($($phase:ident: $help:literal, $legal_ir:expr;)*) => {
         /// All phases, in order.
         pub const PHASES: &[Phase] =
-            &[$(Phase { name: stringify!($phase), help: $help, contract: $contract }),*];
+            &[$(Phase { name: stringify!($phase), help: $help, legal_ir: $legal_ir }),*];
 
         fn run_phases<'c>(job: &mut Job<'c, '_>, stage: Source<'_>) -> Result<Emitted<'c>, Diagnostics> {
             $(
-                let phase = Phase { name: stringify!($phase), help: $help, contract: $contract };
+                let phase = Phase { name: stringify!($phase), help: $help, legal_ir: $legal_ir };
                 let stage = job.run(&phase, stage, phases::$phase)?;
             )*
             Ok(stage)
@@ -55,16 +55,16 @@ macro_rules! phases {
 }
 
 phases! {
-    import: "canonical linalg on tensors", Some(contracts::on_tensors);
-    fuse: "elementwise ops fused, dispatch roots marked", Some(contracts::on_tensors);
-    tile: "one scf.forall over tiles per dispatch", Some(contracts::tiled);
-    place: "host or device for each op, memory spaces", Some(contracts::tiled);
-    bufferize: "memrefs instead of tensors, in place where it is safe", Some(contracts::on_memrefs);
-    dealloc: "every allocation freed once, or returned", Some(contracts::on_memrefs);
-    outline: "each dispatch a kernel function of a tile id", Some(contracts::on_memrefs);
-    distribute: "a GPU tile spread over the invocations of a workgroup", Some(contracts::distributed);
-    plan: "transients placed in one arena", Some(contracts::distributed);
-    schedule: "the host function as calls of the runtime", Some(contracts::distributed);
+    import: "canonical linalg on tensors", Some(legal_ir::on_tensors);
+    fuse: "elementwise ops fused, dispatch roots marked", Some(legal_ir::on_tensors);
+    tile: "one scf.forall over tiles per dispatch", Some(legal_ir::tiled);
+    place: "host or device for each op, memory spaces", Some(legal_ir::tiled);
+    bufferize: "memrefs instead of tensors, in place where it is safe", Some(legal_ir::on_memrefs);
+    dealloc: "every allocation freed once, or returned", Some(legal_ir::on_memrefs);
+    outline: "each dispatch a kernel function of a tile id", Some(legal_ir::on_memrefs);
+    distribute: "a GPU tile spread over the invocations of a workgroup", Some(legal_ir::distributed);
+    plan: "transients placed in one arena", Some(legal_ir::distributed);
+    schedule: "the host function as calls of the runtime", Some(legal_ir::distributed);
     emit: "WGSL and SPIR-V, or native code", None;
 }
 
@@ -194,11 +194,11 @@ impl<'c> Job<'c, '_> {
         Ok(stage)
     }
 
-    /// Verifies a phase's contract and dumps its IR, by the options.
+    /// Verifies that a phase's IR is legal and dumps it, by the options.
     fn check(&mut self, phase: &Phase, module: &Module<'c>) -> Result<(), Diagnostics> {
-        let Some(contract) = phase.contract else { return Ok(()) };
+        let Some(legal_ir) = phase.legal_ir else { return Ok(()) };
         if self.options.verify || cfg!(debug_assertions) {
-            contract(self.target).verify(phase.name, module.op())?;
+            legal_ir(self.target).verify(phase.name, module.op())?;
         }
         self.dump(phase.name, || {
             module.op().print(&PrintOptions { elide_larger_than: Some(64), ..Default::default() })

@@ -2,7 +2,6 @@
 
 use crate::builder::FactsBuilder;
 use crate::facts::{Affine, Alias, Facts, RegionInfo, Slice, Subset, Use, ValueInfo};
-use crate::generate::{PASS, READ, READ_WRITE, WRITE, YIELD};
 use crate::index::{BlockId, OpId, RegionId, SliceId, ValueId};
 use crate::one_shot::{Options, decide};
 
@@ -38,7 +37,7 @@ impl Shape {
     /// One of the values.
     fn pass(&mut self, block: BlockId, values: &[ValueId]) -> ValueId {
         let op = self.b.op(block, 0);
-        let operands: Vec<_> = values.iter().map(|&value| self.b.operand(op, value, PASS)).collect();
+        let operands: Vec<_> = values.iter().map(|&value| self.b.operand(op, value, Use::NONE)).collect();
         let result = self.b.result(op, ValueInfo::default());
         for operand in operands {
             self.b.alias(operand, Alias::maybe_equivalent(result));
@@ -48,7 +47,7 @@ impl Shape {
 
     fn read(&mut self, block: BlockId, value: ValueId) {
         let op = self.b.op(block, 0);
-        self.b.operand(op, value, READ);
+        self.b.operand(op, value, Use::READ);
     }
 
     fn slice(&mut self, offset: u32) -> SliceId {
@@ -58,7 +57,7 @@ impl Shape {
 
     fn extract(&mut self, block: BlockId, value: ValueId, slice: SliceId) -> ValueId {
         let op = self.b.op(block, 0);
-        let container = self.b.operand(op, value, PASS);
+        let container = self.b.operand(op, value, Use::NONE);
         let result = self.b.result(op, ValueInfo::default());
         self.b.alias(container, Alias::unknown(result));
         self.b.subset(op, Subset::Extraction { container, result, slice });
@@ -67,8 +66,8 @@ impl Shape {
 
     fn insert(&mut self, block: BlockId, source: ValueId, into: ValueId, slice: SliceId) -> ValueId {
         let op = self.b.op(block, 0);
-        let source = self.b.operand(op, source, READ);
-        let destination = self.b.operand(op, into, READ_WRITE);
+        let source = self.b.operand(op, source, Use::READ);
+        let destination = self.b.operand(op, into, Use::READ_WRITE);
         let result = self.b.result(op, ValueInfo::default());
         self.b.alias(destination, Alias::equivalent(result));
         self.b.subset(op, Subset::Insertion { source: Some(source), destination, slice: Some(slice) });
@@ -111,7 +110,7 @@ fn chains_are_near_linear() {
         let mut s = Shape::new();
         for index in 0..size {
             let slice = s.slice(index);
-            let source = s.destination(s.block, s.value, WRITE).1;
+            let source = s.destination(s.block, s.value, Use::WRITE).1;
             s.value = s.insert(s.block, source, s.value, slice);
         }
         s.finish()
@@ -121,7 +120,7 @@ fn chains_are_near_linear() {
         for index in 0..size {
             let slice = s.slice(index);
             let part = s.extract(s.block, s.value, slice);
-            let filled = s.destination(s.block, part, WRITE).1;
+            let filled = s.destination(s.block, part, Use::WRITE).1;
             s.value = s.insert(s.block, filled, s.value, slice);
         }
         s.finish()
@@ -130,7 +129,7 @@ fn chains_are_near_linear() {
         let mut s = Shape::new();
         for _ in 0..size {
             s.read(s.block, s.value);
-            s.value = s.destination(s.block, s.value, READ_WRITE).1;
+            s.value = s.destination(s.block, s.value, Use::READ_WRITE).1;
         }
         s.finish()
     });
@@ -141,7 +140,7 @@ fn copies_are_near_linear() {
     assert_near_linear("every write copied", |size| {
         let mut s = Shape::new();
         for _ in 0..size {
-            let made = s.destination(s.block, s.value, WRITE).1;
+            let made = s.destination(s.block, s.value, Use::WRITE).1;
             s.read(s.block, made);
         }
         s.read(s.block, s.value);
@@ -153,14 +152,14 @@ fn copies_are_near_linear() {
         let inner = s.region(op, RegionInfo { repetitive: true, ..RegionInfo::default() });
         for _ in 0..size {
             s.read(inner, s.value);
-            s.destination(inner, s.value, WRITE);
+            s.destination(inner, s.value, Use::WRITE);
         }
         s.finish()
     });
     assert_near_linear("stale reads", |size| {
         let mut s = Shape::new();
         for _ in 0..size {
-            let next = s.destination(s.block, s.value, READ_WRITE).1;
+            let next = s.destination(s.block, s.value, Use::READ_WRITE).1;
             s.read(s.block, s.value);
             s.value = next;
         }
@@ -176,7 +175,7 @@ fn regions_are_near_linear() {
         let (writes, reads) = (s.region(op, RegionInfo::default()), s.region(op, RegionInfo::default()));
         let mut value = s.value;
         for _ in 0..size {
-            value = s.destination(writes, value, READ_WRITE).1;
+            value = s.destination(writes, value, Use::READ_WRITE).1;
             s.read(reads, s.value);
         }
         s.finish()
@@ -187,24 +186,24 @@ fn regions_are_near_linear() {
         for _ in 0..size {
             let case = s.region(op, RegionInfo::default());
             s.read(case, s.value);
-            s.destination(case, s.value, WRITE);
+            s.destination(case, s.value, Use::WRITE);
         }
         s.finish()
     });
     assert_near_linear("loop with many values", |size| {
         let mut s = Shape::new();
-        let inits: Vec<_> = (0..size).map(|_| s.destination(s.block, s.value, WRITE).1).collect();
+        let inits: Vec<_> = (0..size).map(|_| s.destination(s.block, s.value, Use::WRITE).1).collect();
         let op = s.branch();
         let inner = s.region(op, RegionInfo { repetitive: true, ..RegionInfo::default() });
         let arguments: Vec<_> = inits.iter().map(|_| s.b.argument(inner, ValueInfo::default())).collect();
-        let operands: Vec<_> = inits.iter().map(|&init| s.b.operand(op, init, READ_WRITE)).collect();
+        let operands: Vec<_> = inits.iter().map(|&init| s.b.operand(op, init, Use::READ_WRITE)).collect();
         for (&operand, &argument) in operands.iter().zip(&arguments) {
             let result = s.b.result(op, ValueInfo::default());
             s.b.alias(operand, Alias::equivalent_if(result, (argument, argument)));
         }
         let end = s.b.op(inner, 0);
         for &argument in &arguments {
-            s.b.operand(end, argument, YIELD);
+            s.b.operand(end, argument, Use::TERMINATOR);
         }
         s.finish()
     });
@@ -214,7 +213,7 @@ fn regions_are_near_linear() {
             let op = s.branch();
             let inner = s.region(op, RegionInfo { repetitive: true, ..RegionInfo::default() });
             s.read(inner, s.value);
-            s.destination(inner, s.value, WRITE);
+            s.destination(inner, s.value, Use::WRITE);
         }
         s.finish()
     });
@@ -232,7 +231,7 @@ fn failing_merges_are_near_linear() {
             let mut value = s.b.result(op, ValueInfo::default());
             let first = value;
             for _ in 0..groups {
-                value = s.destination(s.block, value, READ_WRITE).1;
+                value = s.destination(s.block, value, Use::READ_WRITE).1;
             }
             values.push((first, value));
         }
@@ -240,7 +239,7 @@ fn failing_merges_are_near_linear() {
             for index in 1..values.len() {
                 // A select between two groups: the second one is written after the first one was defined.
                 let op = s.b.op(s.block, 0);
-                let pair = [values[0].1, values[index].1].map(|value| s.b.operand(op, value, PASS));
+                let pair = [values[0].1, values[index].1].map(|value| s.b.operand(op, value, Use::NONE));
                 let result = s.b.result(op, ValueInfo::default());
                 for operand in pair {
                     s.b.alias(operand, Alias::maybe_equivalent(result));
@@ -274,7 +273,7 @@ fn slices_are_near_linear() {
             let passed = s.pass(s.block, &[s.value]);
             s.value = s.pass(s.block, &[passed, s.value]);
         }
-        s.value = s.destination(s.block, s.value, READ_WRITE).1;
+        s.value = s.destination(s.block, s.value, Use::READ_WRITE).1;
         s.insert(s.block, s.value, whole, slice);
         s.finish()
     });
@@ -296,8 +295,8 @@ fn wide_operations_are_near_linear() {
         let values: Vec<_> = (0..size).map(|_| s.made()).collect();
         let op = s.b.op(s.block, 0);
         for value in values {
-            s.b.operand(op, value, READ);
-            let operand = s.b.operand(op, value, READ_WRITE);
+            s.b.operand(op, value, Use::READ);
+            let operand = s.b.operand(op, value, Use::READ_WRITE);
             let result = s.b.result(op, ValueInfo::default());
             s.b.alias(operand, Alias::equivalent(result));
         }
@@ -316,11 +315,11 @@ fn passed_on(size: u32, back: impl Fn(u32) -> Option<u32>) -> Facts {
     }
     for (number, (&block, &value)) in (0..).zip(blocks.iter().zip(&values)) {
         s.read(block, value);
-        let made = s.destination(block, value, READ_WRITE).1;
+        let made = s.destination(block, value, Use::READ_WRITE).1;
         let end = s.b.op(block, 0);
         for next in [Some(number + 1), back(number)].into_iter().flatten().filter(|&next| next <= size) {
             s.b.block_successor(block, blocks[next as usize]);
-            let operand = s.b.operand(end, made, PASS);
+            let operand = s.b.operand(end, made, Use::NONE);
             s.b.alias(operand, Alias::maybe_equivalent(values[next as usize]));
         }
     }
@@ -346,9 +345,9 @@ fn blocks_are_near_linear() {
             s.b.block_successor(s.block, case);
             s.b.block_successor(case, last);
             s.read(case, s.value);
-            let made = s.destination(case, s.value, WRITE).1;
+            let made = s.destination(case, s.value, Use::WRITE).1;
             let end = s.b.op(case, 0);
-            let operand = s.b.operand(end, made, PASS);
+            let operand = s.b.operand(end, made, Use::NONE);
             s.b.alias(operand, Alias::maybe_equivalent(argument));
         }
         s.read(last, argument);
@@ -361,7 +360,7 @@ fn blocks_are_near_linear() {
         for &block in &blocks {
             s.b.block_successor(before, block);
             s.read(block, s.value);
-            s.destination(block, s.value, WRITE);
+            s.destination(block, s.value, Use::WRITE);
             before = block;
         }
         s.b.block_successor(before, blocks[0]);
@@ -377,17 +376,17 @@ fn nests_of_loops_are_quadratic_at_most() {
         let mut open = Vec::new();
         for _ in 0..depth {
             let op = s.branch();
-            let operand = s.b.operand(op, s.value, READ_WRITE);
+            let operand = s.b.operand(op, s.value, Use::READ_WRITE);
             let result = s.b.result(op, ValueInfo::default());
             s.block = s.region(op, RegionInfo { repetitive: true, ..RegionInfo::default() });
             s.value = s.b.argument(s.block, ValueInfo::default());
             s.read(s.block, s.value);
             open.push((operand, result, s.block, s.value));
         }
-        s.value = s.destination(s.block, s.value, READ_WRITE).1;
+        s.value = s.destination(s.block, s.value, Use::READ_WRITE).1;
         for (operand, result, block, argument) in open.into_iter().rev() {
             let end = s.b.op(block, 0);
-            s.b.operand(end, s.value, YIELD);
+            s.b.operand(end, s.value, Use::TERMINATOR);
             s.b.alias(operand, Alias::equivalent_if(result, (argument, s.value)));
             s.value = result;
         }
@@ -407,7 +406,7 @@ fn deep_nests_are_quadratic_at_most() {
             let op = s.branch();
             let (first, second) = (s.region(op, RegionInfo::default()), s.region(op, RegionInfo::default()));
             s.read(first, s.value);
-            s.destination(first, s.value, WRITE);
+            s.destination(first, s.value, Use::WRITE);
             s.read(second, s.value);
             s.block = second;
         }

@@ -94,6 +94,8 @@ impl<V: Copy> Use<V> {
     pub const WRITE: Self = Self { writes: true, ..Self::NONE };
     /// Loads and stores.
     pub const READ_WRITE: Self = Self { reads: Reads::Yes, writes: true, ..Self::NONE };
+    /// A terminator's: loaded behind the operation, and not copied.
+    pub const TERMINATOR: Self = Self { must_in_place: true, ..Self::READ };
 
     /// A read if `reads`, nothing else.
     pub const fn reading(reads: bool) -> Self {

@@ -19,12 +19,6 @@ pub(crate) struct Shape {
     pub wild: bool,
 }
 
-pub(crate) const READ: Use = Use { reads: Reads::Yes, writes: false, must_in_place: false, elementwise: false };
-pub(crate) const WRITE: Use = Use { reads: Reads::No, writes: true, must_in_place: false, elementwise: false };
-pub(crate) const READ_WRITE: Use = Use { reads: Reads::Yes, writes: true, must_in_place: false, elementwise: false };
-pub(crate) const PASS: Use = Use { reads: Reads::No, writes: false, must_in_place: false, elementwise: false };
-pub(crate) const YIELD: Use = Use { reads: Reads::Yes, writes: false, must_in_place: true, elementwise: false };
-
 /// A random function.
 pub(crate) fn function(seed: u64, shape: Shape) -> Facts {
     let mut generator = Generator { b: FactsBuilder::new(), random: Random::new(seed), left: shape.ops, shape };
@@ -42,7 +36,7 @@ pub(crate) fn function(seed: u64, shape: Shape) -> Facts {
     generator.body(block, &mut scope, 0);
     let end = generator.b.op(block, 0);
     let result = generator.pick(&scope);
-    generator.b.operand(end, result, READ);
+    generator.b.operand(end, result, Use::READ);
     generator.b.finish().expect("generated facts are consistent")
 }
 
@@ -90,7 +84,7 @@ impl Generator {
                 10 => {
                     let value = self.pick(scope);
                     let op = self.b.op(block, 0);
-                    self.b.operand(op, value, READ);
+                    self.b.operand(op, value, Use::READ);
                 }
                 11 if self.shape.wild => self.unknown(block, scope),
                 11 | 12 => self.cast_or_copy(block, scope),
@@ -125,7 +119,7 @@ impl Generator {
     fn fill(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
         let value = self.pick(scope);
         let op = self.b.op(block, 0);
-        self.destination(op, value, Use { elementwise: true, ..WRITE }, scope);
+        self.destination(op, value, Use { elementwise: true, ..Use::WRITE }, scope);
     }
 
     fn generic(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
@@ -134,19 +128,19 @@ impl Generator {
         let outs: Vec<_> = (0..1 + self.random.below(2)).map(|_| self.pick(scope)).collect();
         for value in ins {
             let elementwise = self.random.percent(60);
-            self.b.operand(op, value, Use { elementwise, ..READ });
+            self.b.operand(op, value, Use { elementwise, ..Use::READ });
         }
         for value in outs {
             let elementwise = self.random.percent(60);
             let reads = if self.random.percent(50) { Reads::Yes } else { Reads::No };
-            self.destination(op, value, Use { elementwise, reads, ..WRITE }, scope);
+            self.destination(op, value, Use { elementwise, reads, ..Use::WRITE }, scope);
         }
     }
 
     fn extract(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
         let value = self.pick(scope);
         let (slice, op) = (self.slice(), self.b.op(block, 0));
-        let container = self.b.operand(op, value, PASS);
+        let container = self.b.operand(op, value, Use::NONE);
         let result = self.result(op);
         self.b.alias(container, Alias::unknown(result));
         self.b.subset(op, Subset::Extraction { container, result, slice });
@@ -156,9 +150,9 @@ impl Generator {
     fn insert(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
         let (from, to) = (self.pick(scope), self.pick(scope));
         let (slice, op) = (self.slice(), self.b.op(block, 0));
-        let source = self.b.operand(op, from, READ);
+        let source = self.b.operand(op, from, Use::READ);
         let whole = self.random.percent(10);
-        let used = if whole { WRITE } else { READ_WRITE };
+        let used = if whole { Use::WRITE } else { Use::READ_WRITE };
         let destination = self.destination(op, to, used, scope);
         let slice = Some(slice).filter(|_| !whole);
         self.b.subset(op, Subset::Insertion { source: Some(source), destination, slice });
@@ -167,7 +161,7 @@ impl Generator {
     fn select(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
         let (first, second) = (self.pick(scope), self.pick(scope));
         let op = self.b.op(block, 0);
-        let operands = [self.b.operand(op, first, PASS), self.b.operand(op, second, PASS)];
+        let operands = [self.b.operand(op, first, Use::NONE), self.b.operand(op, second, Use::NONE)];
         let result = self.result(op);
         for operand in operands {
             self.b.alias(operand, Alias::maybe_equivalent(result));
@@ -179,7 +173,7 @@ impl Generator {
         let value = self.pick(scope);
         let op = self.b.op(block, 0);
         let reads = if self.random.percent(20) { Reads::Yes } else { Reads::No };
-        let operand = self.b.operand(op, value, Use { reads, ..PASS });
+        let operand = self.b.operand(op, value, Use { reads, ..Use::NONE });
         let result = self.result(op);
         let retypes = self.random.percent(30);
         self.b.alias(operand, Alias { retypes, ..Alias::equivalent(result) });
@@ -189,7 +183,7 @@ impl Generator {
     fn unknown(&mut self, block: BlockId, scope: &mut Vec<ValueId>) {
         let op = self.b.op(block, 0);
         let values: Vec<_> = (0..1 + self.random.below(2)).map(|_| self.pick(scope)).collect();
-        let operands: Vec<_> = values.into_iter().map(|value| self.b.operand(op, value, READ_WRITE)).collect();
+        let operands: Vec<_> = values.into_iter().map(|value| self.b.operand(op, value, Use::READ_WRITE)).collect();
         for _ in 0..self.random.below(3) {
             let result = self.result(op);
             for &operand in &operands {
@@ -211,7 +205,7 @@ impl Generator {
             self.body(inner, &mut inner_scope, depth + 1);
             let value = self.pick(&inner_scope);
             let end = self.b.op(inner, 0);
-            let yielded = self.b.operand(end, value, YIELD);
+            let yielded = self.b.operand(end, value, Use::TERMINATOR);
             self.b.alias(yielded, Alias::maybe_equivalent(result));
             self.b.flow(yielded, result);
         }
@@ -235,7 +229,7 @@ impl Generator {
             .zip(&arguments)
             .map(|(&init, &argument)| {
                 let reads = if certain { Reads::IfRead(argument) } else { Reads::Yes };
-                self.b.operand(op, init, Use { reads, ..WRITE })
+                self.b.operand(op, init, Use { reads, ..Use::WRITE })
             })
             .collect();
         let results: Vec<_> = inits.iter().map(|_| self.result(op)).collect();
@@ -243,7 +237,7 @@ impl Generator {
         let end = self.b.op(inner, 0);
         for index in 0..inits.len() {
             let value = if self.random.percent(30) { arguments[index] } else { self.pick(&inner_scope) };
-            let yielded = self.b.operand(end, value, YIELD);
+            let yielded = self.b.operand(end, value, Use::TERMINATOR);
             self.b.alias(operands[index], Alias::equivalent_if(results[index], (arguments[index], value)));
             self.b.flow(operands[index], arguments[index]);
             self.b.flow(yielded, arguments[index]);
@@ -261,7 +255,7 @@ impl Generator {
         let init = self.pick(scope);
         let op = self.b.op(block, 0);
         self.b.region_branch(op);
-        let operand = self.b.operand(op, init, READ_WRITE);
+        let operand = self.b.operand(op, init, Use::READ_WRITE);
         let result = self.result(op);
         let looping = RegionInfo { repetitive: true, ..RegionInfo::default() };
         let regions = [self.b.region(Some(op), looping), self.b.region(Some(op), looping)];
@@ -277,7 +271,7 @@ impl Generator {
             self.body(inner, &mut inner_scope, depth + 1);
             let value = self.pick(&inner_scope);
             let end = self.b.op(inner, 0);
-            ends.push(self.b.operand(end, value, YIELD));
+            ends.push(self.b.operand(end, value, Use::TERMINATOR));
             pairs.push((argument, value));
         }
         let relation = Relation::EquivalentIf { first: pairs[0], second: Some(pairs[1]) };
@@ -294,7 +288,7 @@ impl Generator {
         let init = self.pick(scope);
         let op = self.b.op(block, 0);
         self.b.region_branch(op);
-        let operand = self.b.operand(op, init, READ_WRITE);
+        let operand = self.b.operand(op, init, Use::READ_WRITE);
         let result = self.result(op);
         self.b.alias(operand, Alias::equivalent(result));
         let info = RegionInfo { repetitive: true, parallel: true, ..RegionInfo::default() };
@@ -312,8 +306,8 @@ impl Generator {
         for _ in 0..1 + self.random.below(2) {
             let value = self.pick(&inner_scope);
             let (slice, insert) = (self.slice(), self.b.op(combining, 0));
-            let source = self.b.operand(insert, value, READ);
-            let destination = self.b.operand(insert, argument, Use { must_in_place: true, ..READ_WRITE });
+            let source = self.b.operand(insert, value, Use::READ);
+            let destination = self.b.operand(insert, argument, Use { must_in_place: true, ..Use::READ_WRITE });
             self.b.subset(insert, Subset::Insertion { source: Some(source), destination, slice: Some(slice) });
             self.b.flow(destination, result);
         }
@@ -364,13 +358,13 @@ impl Generator {
             for &(_, to) in edges.iter().filter(|(from, _)| *from == number) {
                 for &argument in &arguments[to as usize] {
                     let value = self.pick(&inner);
-                    let passed = self.b.operand(end, value, PASS);
+                    let passed = self.b.operand(end, value, Use::NONE);
                     self.b.alias(passed, Alias::maybe_equivalent(argument));
                 }
             }
             if edges.iter().all(|(from, _)| *from != number) {
                 let value = self.pick(&inner);
-                let yielded = self.b.operand(end, value, YIELD);
+                let yielded = self.b.operand(end, value, Use::TERMINATOR);
                 self.b.alias(yielded, Alias::maybe_equivalent(result));
                 self.b.flow(yielded, result);
             }

@@ -8,13 +8,11 @@
 //! Only functions of one symbol table take part; those of nested ones (a module in a module) are skipped.
 //! Building the graph is linear in the number of operations; a call finds its callee without comparing names.
 
-use monopour_ir::ops;
-use std::collections::HashMap;
-
 use monopour_analysis::calls::Summary;
 use monopour_analysis::components::components;
 use monopour_contract::attributes;
-use monopour_ir::{Attr, Op, WalkOrder};
+use monopour_ir::ops;
+use monopour_ir::{Attr, CallGraph, Op, WalkOrder};
 
 use crate::options::Options;
 use crate::scope::{is_apart, top};
@@ -22,9 +20,7 @@ use crate::scope::{is_apart, top};
 /// The functions of a symbol table, with their summaries.
 #[derive(Clone, Debug, Default)]
 pub struct Callees<'c> {
-    functions: Vec<Op<'c>>,
-    by_name: HashMap<String, usize>,
-    by_call: HashMap<Op<'c>, usize>,
+    graph: CallGraph<'c>,
     /// For each function the functions that it calls, with tensors in their signature.
     called: Vec<Vec<usize>>,
     summaries: Vec<Option<Summary>>,
@@ -46,54 +42,37 @@ pub(crate) struct Component {
 impl<'c> Callees<'c> {
     /// The call graph of these functions, without summaries.
     pub(crate) fn new(functions: &[Op<'c>]) -> Self {
-        let functions = functions.to_vec();
-        let by_name = functions.iter().enumerate().filter_map(|(i, f)| Some((f.symbol_name()?, i))).collect();
         let summaries = functions.iter().map(|f| f.body().is_none().then(|| external(*f))).collect();
-        let mut this = Self { functions, by_name, summaries, ..Self::default() };
-        let has_tensors: Vec<bool> = this.functions.iter().map(|f| has_tensor_signature(*f)).collect();
-        for function in this.functions.clone() {
-            let mut called = Vec::new();
-            function.walk(WalkOrder::Pre, |op| {
-                this.notice(op);
-                let callee =
-                    op.is(ops::func::CALL).then(|| callee_of(op).and_then(|name| this.by_name.get(&name))).flatten();
-                if let Some(&callee) = callee {
-                    this.by_call.insert(op, callee);
-                    called.extend(Some(callee).filter(|c| has_tensors[*c]));
-                }
-            });
-            this.called.push(called);
-        }
-        this
+        let mut function_values = Vec::new();
+        let graph = CallGraph::new(functions, |op| function_values.extend(is_function_value(op).then_some(op)));
+        let has_tensors: Vec<bool> = functions.iter().map(|f| has_tensor_signature(*f)).collect();
+        let on_tensors = |f: usize| graph.callees(f).iter().copied().filter(|callee| has_tensors[*callee]).collect();
+        let called = (0..functions.len()).map(on_tensors).collect();
+        Self { graph, called, summaries, function_values }
     }
 
     /// The callee of a `func.call`.
     pub fn callee(&self, call: Op<'c>) -> Option<Op<'c>> {
-        self.position(call).map(|position| self.functions[position])
+        self.graph.callee_of(call).map(|position| self.at(position))
     }
     /// The summary of a `func.call`'s callee; `None` if it is not decided.
     pub fn summary_of(&self, call: Op<'c>) -> Option<&Summary> {
-        self.summaries[self.position(call)?].as_ref()
+        self.summaries[self.graph.callee_of(call)?].as_ref()
     }
     /// The summary of a function; `None` if it is not decided.
     pub fn summary(&self, name: &str) -> Option<&Summary> {
-        self.summaries[*self.by_name.get(name)?].as_ref()
+        self.summaries[self.graph.position(name)?].as_ref()
     }
     /// The function of a name.
     pub fn function(&self, name: &str) -> Option<Op<'c>> {
-        self.by_name.get(name).map(|position| self.functions[*position])
-    }
-    fn position(&self, call: Op<'c>) -> Option<usize> {
-        // A call created later is not in the table.
-        self.by_call.get(&call).or_else(|| self.by_name.get(&callee_of(call)?)).copied()
-    }
-    fn notice(&mut self, op: Op<'c>) {
-        self.function_values.extend(Some(op).filter(|op| is_function_value(*op)));
+        self.graph.position(name).map(|position| self.at(position))
     }
     /// Adds function values outside of functions.
     pub(crate) fn notice_outside(&mut self, root: Op<'c>, options: &Options) {
         let outside: Vec<Op> = top(root).filter(|op| !is_apart(*op, options)).collect();
-        outside.into_iter().for_each(|op| op.walk(WalkOrder::Pre, |inner| self.notice(inner)));
+        for op in outside {
+            op.walk(WalkOrder::Pre, |op| self.function_values.extend(is_function_value(op).then_some(op)));
+        }
     }
     /// Operations that take a function on tensors as a value, or call such a value.
     pub(crate) fn function_values(&self) -> &[Op<'c>] {
@@ -104,23 +83,23 @@ impl<'c> Callees<'c> {
         self.summaries.fill(None);
     }
     pub(crate) fn functions(&self) -> &[Op<'c>] {
-        &self.functions
+        self.graph.functions()
     }
     pub(crate) fn at(&self, position: usize) -> Op<'c> {
-        self.functions[position]
+        self.graph.functions()[position]
     }
     pub(crate) fn set_summary(&mut self, position: usize, summary: Summary) {
         self.summaries[position] = Some(summary);
     }
     pub(crate) fn insert(&mut self, function: Op<'c>, summary: Summary) {
-        if let Some(position) = function.symbol_name().and_then(|name| self.by_name.get(&name).copied()) {
+        if let Some(position) = function.symbol_name().and_then(|name| self.graph.position(&name)) {
             self.set_summary(position, summary);
         }
     }
 
     /// The strongly connected components of the call graph, callees first.
     pub(crate) fn components(&self) -> Vec<Component> {
-        let mut reaches = vec![false; self.functions.len()];
+        let mut reaches = vec![false; self.called.len()];
         let component = |mut members: Vec<usize>| {
             let is_recursive = members.len() > 1 || self.called[members[0]].contains(&members[0]);
             let mut called = members.iter().flat_map(|m| &self.called[*m]);
@@ -130,7 +109,7 @@ impl<'c> Callees<'c> {
             members.reverse();
             Component { members, is_recursive, reaches_recursion }
         };
-        let found = components(self.functions.len(), |function, at| self.called[function].get(at).copied());
+        let found = components(self.called.len(), |function, at| self.called[function].get(at).copied());
         found.into_iter().map(component).collect()
     }
 }
@@ -139,11 +118,6 @@ impl<'c> Callees<'c> {
 pub(crate) fn callees_first<'c>(functions: &[Op<'c>]) -> Vec<Op<'c>> {
     let callees = Callees::new(functions);
     callees.components().into_iter().flat_map(|c| c.members).map(|member| callees.at(member)).collect()
-}
-
-/// The callee of a `func.call`.
-pub(crate) fn callee_of(call: Op) -> Option<String> {
-    call.attr("callee")?.as_symbol().map(str::to_owned)
 }
 
 /// Whether the op takes a function on tensors as a value, or calls such a value.

@@ -20,7 +20,6 @@ use monopour_analysis::index::ValueId;
 use monopour_analysis::one_shot::Decisions;
 use monopour_ir::{Block, Diagnostic, Diagnostics, Op, Rewriter, WalkOrder};
 
-use crate::boundary::callee_of;
 use crate::collect::Collected;
 use crate::insert_copies::copy_result;
 use crate::options::Options;
@@ -104,7 +103,7 @@ enum Called {
 
 fn called(op: Op) -> Called {
     match op.name() {
-        ops::func::CALL => callee_of(op).map_or(Called::Unknown, Called::Function),
+        ops::func::CALL => op.callee().map_or(Called::Unknown, |name| Called::Function(name.to_owned())),
         ops::func::CALL_INDIRECT => Called::Unknown,
         _ => Called::Nothing,
     }

@@ -13,7 +13,7 @@
 use crate::abi;
 use monopour_ir::ops;
 use monopour_ir::parallel::{module_of, part_of};
-use monopour_ir::{Module, Op, WalkOrder};
+use monopour_ir::{Attr, Module, Op, WalkOrder};
 use std::collections::{BTreeSet, HashMap};
 
 /// Ops per group of kernels. A part costs about 3 ms besides its kernels, which take some 30 µs per op.
@@ -28,7 +28,7 @@ pub(crate) enum Parts<'c> {
 }
 
 /// Splits `module`.
-pub(crate) fn split<'c>(module: &Module<'c>) -> Parts<'c> {
+pub(crate) fn split<'c>(module: &'c Module<'c>) -> Parts<'c> {
     let groups = groups(module);
     if groups.len() < 2 {
         return Parts::Whole;
@@ -40,7 +40,7 @@ pub(crate) fn split<'c>(module: &Module<'c>) -> Parts<'c> {
 }
 
 /// The kernels in groups of about [`GROUP_OPS`], in their order.
-fn groups<'c>(module: &Module<'c>) -> Vec<Vec<Op<'c>>> {
+fn groups<'c>(module: &'c Module<'c>) -> Vec<Vec<Op<'c>>> {
     let mut groups: Vec<Vec<Op>> = vec![];
     let mut ops = GROUP_OPS;
     for kernel in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
@@ -62,14 +62,13 @@ fn with_references<'c>(ops: &[Op<'c>], symbols: &HashMap<String, Op<'c>>) -> Vec
     while let Some(op) = all.get(next).copied() {
         next += 1;
         op.walk(WalkOrder::Pre, |nested| {
-            let named = match nested.name() {
-                ops::func::CALL => nested.attr("callee"),
-                ops::memref::GET_GLOBAL => nested.attr("name"),
+            let name = match nested.name() {
+                ops::func::CALL => nested.callee(),
+                ops::memref::GET_GLOBAL => nested.attr("name").and_then(Attr::as_symbol),
                 _ => None,
             };
-            let name = named.and_then(|attr| attr.as_symbol().map(str::to_owned));
-            if let Some((name, found)) = name.and_then(|name| symbols.get(&name).map(|op| (name, *op)))
-                && seen.insert(name)
+            if let Some((name, found)) = name.and_then(|name| symbols.get(name).map(|op| (name, *op)))
+                && seen.insert(name.to_owned())
             {
                 all.push(found);
             }

@@ -63,7 +63,7 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     Ok(lowered)
 }
 
-fn collect_kernels<'c>(module: &Module<'c>) -> Result<Vec<(String, KernelSignature<'c>)>, Diagnostics> {
+fn collect_kernels<'c>(module: &'c Module<'c>) -> Result<Vec<(String, KernelSignature<'c>)>, Diagnostics> {
     let mut kernels = Vec::new();
     for func in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
         kernels.push((func.symbol_name().unwrap_or_default(), abi::kernel_signature(func)?));
@@ -75,10 +75,10 @@ fn collect_kernels<'c>(module: &Module<'c>) -> Result<Vec<(String, KernelSignatu
 fn check_calls(module: &Module) -> Result<(), Diagnostics> {
     let symbols = module.symbols();
     for call in module.op().find_all(ops::func::CALL) {
-        let callee = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
-        let defined = symbols.get(&callee).is_some_and(|f| f.body().is_some());
-        if !defined && RuntimeFunction::parse(&callee).is_none() {
-            return Err(error::foreign_call(call, &callee).into());
+        let callee = call.callee().unwrap_or_default();
+        let defined = symbols.get(callee).is_some_and(|f| f.body().is_some());
+        if !defined && RuntimeFunction::parse(callee).is_none() {
+            return Err(error::foreign_call(call, callee).into());
         }
     }
     Ok(())
@@ -107,7 +107,7 @@ fn strip_argument_attrs(module: &Module) {
 }
 
 /// Reports every op for which `can_lower` is false.
-fn check_all<'c>(module: &Module<'c>, can_lower: impl Fn(Op<'c>) -> bool) -> Result<(), Diagnostics> {
+fn check_all<'c>(module: &'c Module<'c>, can_lower: impl Fn(Op<'c>) -> bool) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     module.op().walk(WalkOrder::Pre, |op| {
         if !can_lower(op) {

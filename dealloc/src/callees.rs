@@ -4,7 +4,7 @@ use monopour_ir::ops;
 use std::collections::{HashMap, HashSet};
 
 use monopour_ir::control_flow::callee;
-use monopour_ir::{Attr, Op, WalkOrder};
+use monopour_ir::{Op, WalkOrder};
 
 /// The private functions with a body that are only used by calls, by symbol.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ impl<'c> Callees<'c> {
     pub(crate) fn dynamic_in(root: Op<'c>) -> Self {
         let top = std::iter::successors(Some(root), |op| op.parent()).last().unwrap_or(root);
         let mut found = Self::default();
-        let mut named: HashMap<Op, HashSet<String>> = HashMap::new();
+        let mut named: HashMap<Op, HashSet<&str>> = HashMap::new();
         top.walk(WalkOrder::Pre, |op| {
             if op.is(ops::func::FUNC) {
                 if let (Some(table), Some(name)) = (op.parent(), op.symbol_name()) {
@@ -31,9 +31,9 @@ impl<'c> Callees<'c> {
             if callee(op).is_none() {
                 let table = op.ancestor(ops::builtin::MODULE);
                 for (_, attr) in op.attrs() {
-                    symbols(&attr, &mut |name| {
+                    attr.each_symbol(&mut |name| {
                         if let Some(table) = table {
-                            named.entry(table).or_default().insert(name.to_owned());
+                            named.entry(table).or_default().insert(name);
                         }
                     });
                 }
@@ -41,7 +41,7 @@ impl<'c> Callees<'c> {
         });
         for (table, functions) in &found.by_table {
             for (name, function) in functions {
-                let is_named = named.get(table).is_some_and(|names| names.contains(name));
+                let is_named = named.get(table).is_some_and(|names| names.contains(name.as_str()));
                 if function.body().is_some() && !function.is_public() && !is_named {
                     found.dynamic.insert(*function);
                 }
@@ -65,18 +65,5 @@ impl<'c> Callees<'c> {
     /// Whether calls of the function return an indicator for each memref result.
     pub(crate) fn passes_indicators(&self, function: Op<'c>) -> bool {
         self.dynamic.contains(&function)
-    }
-}
-
-/// Calls back with each symbol in an attribute.
-fn symbols(attr: &Attr, each: &mut impl FnMut(&str)) {
-    if let Some(name) = attr.as_symbol() {
-        each(name);
-    }
-    for inner in attr.as_array().unwrap_or_default() {
-        symbols(&inner, each);
-    }
-    for (_, inner) in attr.as_dict().unwrap_or_default() {
-        symbols(&inner, each);
     }
 }

@@ -11,7 +11,7 @@ use monopour_ir::ops;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-use monopour_ir::{Diagnostics, Op, WalkOrder};
+use monopour_ir::{CallGraph, Diagnostics, Op, WalkOrder};
 use tracing::trace;
 
 use crate::lifetimes::{Consumed, Summaries, View};
@@ -87,12 +87,12 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The call graph.
-struct Calls {
+/// The call graph, with what is known of its functions.
+struct Calls<'c> {
+    graph: CallGraph<'c>,
     names: Vec<String>,
     /// One entry per call.
     callers: Vec<Vec<usize>>,
-    callees: Vec<Vec<usize>>,
     /// Callees before callers, except on cycles.
     order: Vec<usize>,
     /// Functions whose callers are all known, and that are not recursive.
@@ -101,20 +101,12 @@ struct Calls {
     dynamic: HashSet<usize>,
 }
 
-impl Calls {
-    fn of(root: Op, functions: &[Op]) -> Self {
+impl<'c> Calls<'c> {
+    fn of(root: Op<'c>, functions: &[Op<'c>]) -> Self {
         let names: Vec<String> = functions.iter().map(|f| f.symbol_name().unwrap_or_default()).collect();
-        let numbers: HashMap<&str, usize> = names.iter().enumerate().map(|(i, n)| (n.as_str(), i)).collect();
-        let mut callees = vec![Vec::new(); functions.len()];
-        let mut callers = vec![Vec::new(); functions.len()];
-        for (caller, function) in functions.iter().enumerate() {
-            for call in function.find_all(ops::func::CALL) {
-                let callee = call.attr("callee").and_then(|a| numbers.get(a.as_symbol()?).copied());
-                callees[caller].extend(callee);
-                callee.iter().for_each(|callee| callers[*callee].push(caller));
-            }
-        }
-        let (order, looping) = post_order(&callees);
+        let graph = CallGraph::new(functions, |_| ());
+        let callers = graph.callers();
+        let (order, looping) = post_order(&graph);
         let gives = |f: &Op| f.function_type().is_some_and(|(_, results)| results.iter().any(|r| r.is_memref()));
         let mut named: HashMap<String, usize> = HashMap::new();
         for name in root.find_all(ops::func::FUNC).iter().filter_map(|f| f.symbol_name()) {
@@ -129,13 +121,12 @@ impl Calls {
             known.clear();
         }
         if !known.is_empty() {
-            for function in referred(root, &numbers) {
+            for function in referred(root, &graph) {
                 known.remove(&function);
             }
         }
         let dynamic = known.iter().copied().filter(|f| gives(&functions[*f])).collect();
-        drop(numbers);
-        Self { names, callers, callees, order, known, dynamic }
+        Self { graph, names, callers, order, known, dynamic }
     }
 
     /// Whether all callers of a function are known.
@@ -150,7 +141,7 @@ impl Calls {
 }
 
 /// Functions used other than by a call in a function.
-fn referred(root: Op, numbers: &HashMap<&str, usize>) -> HashSet<usize> {
+fn referred(root: Op, graph: &CallGraph) -> HashSet<usize> {
     let mut found = HashSet::new();
     root.walk(WalkOrder::Pre, |op| {
         let is_call = op.is(ops::func::CALL) && op.ancestor(ops::func::FUNC).is_some();
@@ -158,19 +149,18 @@ fn referred(root: Op, numbers: &HashMap<&str, usize>) -> HashSet<usize> {
             return;
         }
         for (_, attr) in op.attrs() {
-            let parts = attr.as_array().unwrap_or_else(|| vec![attr]);
-            found.extend(parts.iter().filter_map(|a| numbers.get(a.as_symbol()?).copied()));
+            attr.each_symbol(&mut |name| found.extend(graph.position(name)));
         }
     });
     found
 }
 
 /// Callees before callers, and the functions on cycles.
-fn post_order(callees: &[Vec<usize>]) -> (Vec<usize>, HashSet<usize>) {
+fn post_order(graph: &CallGraph) -> (Vec<usize>, HashSet<usize>) {
     let (mut order, mut looping) = (Vec::new(), HashSet::new());
     // 0: not visited; 1: on the path; 2: done.
-    let mut state = vec![0_u8; callees.len()];
-    for root in 0..callees.len() {
+    let mut state = vec![0_u8; graph.functions().len()];
+    for root in 0..state.len() {
         if state[root] != 0 {
             continue;
         }
@@ -178,7 +168,7 @@ fn post_order(callees: &[Vec<usize>]) -> (Vec<usize>, HashSet<usize>) {
         state[root] = 1;
         while let Some((function, next)) = stack.last_mut() {
             let (function, at) = (*function, *next);
-            let Some(&callee) = callees[function].get(at) else {
+            let Some(&callee) = graph.callees(function).get(at) else {
                 state[function] = 2;
                 order.push(function);
                 stack.pop();

@@ -106,7 +106,7 @@ impl<'c> Dispatch<'c> {
 }
 
 /// The dispatches outside of any forall, in order.
-pub(crate) fn collect<'c>(module: &Module<'c>) -> Vec<Dispatch<'c>> {
+pub(crate) fn collect<'c>(module: &'c Module<'c>) -> Vec<Dispatch<'c>> {
     let mut found: BTreeMap<i64, Vec<(i64, Op, Role)>> = BTreeMap::new();
     for op in module.op().nested(WalkOrder::Pre) {
         let int = |name: &str| op.attr(name).and_then(|a| a.as_int());

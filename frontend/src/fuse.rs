@@ -77,7 +77,7 @@ fn count_ops(module: &Module) -> usize {
 }
 
 /// Replaces the results of an op with an empty iteration space by its destinations.
-fn drop_empty_loops<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
+fn drop_empty_loops<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) {
     for op in linalg::structured_ops(module.op()) {
         let empty = |v: &Value<'c>| v.ty().shape().is_some_and(|shape| shape.contains(&0));
         if op.num_results() > 0 && op.operands().iter().any(empty) {
@@ -88,7 +88,7 @@ fn drop_empty_loops<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
 }
 
 /// Gives each reader of a transpose or broadcast its own copy, so that all of them can fold it.
-fn duplicate_data_movement<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
+fn duplicate_data_movement<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) {
     for op in module.op().find_all(ops::linalg::GENERIC) {
         if linalg::is_data_movement(op) && linalg::num_inputs(op) > 0 {
             duplicate_per_use(op, rw);
@@ -109,7 +109,7 @@ fn duplicate_per_use<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) {
 const ANCHOR: &str = ops::bufferization::DEALLOC_TENSOR;
 
 /// Gives a second reader to each producer that computes something and is read by a reduction more than once per element.
-fn guard_reductions<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
+fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
     let mut count = 0;
     for op in module.op().find_all(ops::linalg::GENERIC) {
         if linalg::parallel_loops(op).is_none_or(|p| p.iter().all(|parallel| *parallel)) {
@@ -130,12 +130,12 @@ fn guard_reductions<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<us
     Ok(count)
 }
 
-fn find_anchors<'c>(module: &Module<'c>, count: usize) -> Vec<Op<'c>> {
+fn find_anchors<'c>(module: &'c Module<'c>, count: usize) -> Vec<Op<'c>> {
     if count == 0 { vec![] } else { module.op().find_all(ANCHOR) }
 }
 
 /// Every use of a `fill` or `tensor.empty` gets its own: a shared one is read after it was overwritten, which costs a copy.
-pub(crate) fn unshare<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
+pub(crate) fn unshare<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) {
     // Fills first: the copies of a fill share its `tensor.empty`.
     for name in [ops::linalg::FILL, ops::tensor::EMPTY] {
         for op in module.op().find_all(name) {

@@ -20,7 +20,7 @@ type Formed<'c> = Vec<(Op<'c>, Role)>;
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub(crate) fn run<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+pub(crate) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     let mut formed: HashMap<Op, Formed> = HashMap::new();
     for block in blocks(module) {
         for dispatch in form_block(block, rw)? {
@@ -56,7 +56,7 @@ fn described(dispatch: &Formed) -> String {
 }
 
 /// The blocks that hold linalg ops outside of any forall, in order.
-fn blocks<'c>(module: &Module<'c>) -> Vec<Block<'c>> {
+fn blocks<'c>(module: &'c Module<'c>) -> Vec<Block<'c>> {
     let mut seen = HashSet::new();
     let ops = module.op().nested(WalkOrder::Pre).into_iter();
     let ops = ops.filter(|op| linalg::is_structured(*op) && op.ancestor(ops::scf::FORALL).is_none());

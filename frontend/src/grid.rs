@@ -22,7 +22,7 @@ use monopour_ir::{
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub(crate) fn merge<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+pub(crate) fn merge<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     for forall in module.op().find_all(ops::scf::FORALL) {
         let counts = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
         let merged = (counts.len() + 1).saturating_sub(MAX_GRID_RANK);

@@ -64,15 +64,12 @@ impl<'c> Isolated<'c> {
         let region = Region::new();
         region.append(block);
         let types = |values: &[Value<'c>]| values.iter().map(|v| v.ty()).collect::<Vec<_>>();
-        let module = Module::empty(cx);
-        rw.set_point(InsertionPoint::End(module.body()));
         let ty = Type::function(cx, &types(&captured), &types(outputs));
         let func = OpSpec::new(ops::func::FUNC, loc)
             .attr("sym_name", Attr::string(cx, "dispatch"))
             .attr("function_type", Attr::ty(ty))
             .region(region);
-        rw.create(func)?;
-        Ok(Self { module, border })
+        Ok(Self { module: Module::of(func.build(cx)?), border })
     }
 
     /// The structure of the dispatch, without its number and captured values.
@@ -132,7 +129,7 @@ impl<'c> Capture<'c> {
 }
 
 /// Replaces a dispatch, whose border is given, by a copy of a tiled function's body.
-pub(crate) fn splice<'c>(tiled: &Module<'c>, dispatch: &Dispatch<'c>, border: &Border<'c>, rw: &mut Rewriter<'c>) {
+pub(crate) fn splice<'c>(tiled: &Module, dispatch: &Dispatch<'c>, border: &Border<'c>, rw: &mut Rewriter<'c>) {
     let func = tiled.functions().into_iter().next().expect("invariant: Isolated::of made a function");
     let body = func.body().expect("invariant: Isolated::of made a body");
     let mut map: HashMap<Value, Value> = body.args().into_iter().zip(border.captured()).collect();
@@ -143,14 +140,14 @@ pub(crate) fn splice<'c>(tiled: &Module<'c>, dispatch: &Dispatch<'c>, border: &B
         copy(op, &mut map, rw);
     }
     for (output, value) in border.outputs.iter().zip(end.operands()) {
-        rw.replace_all_uses(*output, map.get(&value).copied().unwrap_or(value));
+        rw.replace_all_uses(*output, map[&value]);
     }
     for (op, _) in dispatch.ops.iter().rev() {
         rw.erase(*op);
     }
 }
 
-fn copy<'c>(op: Op<'c>, map: &mut HashMap<Value<'c>, Value<'c>>, rw: &mut Rewriter<'c>) {
+fn copy<'m, 'c: 'm>(op: Op<'m>, map: &mut HashMap<Value<'m>, Value<'c>>, rw: &mut Rewriter<'c>) {
     let new = rw.clone_op(op, |v| map.get(&v).copied().unwrap_or(v));
     rw.insert(new);
     map.extend(op.results().into_iter().zip(new.results()));

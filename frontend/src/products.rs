@@ -156,7 +156,7 @@ pub(crate) fn is_multiply_add(op: Op) -> bool {
 }
 
 /// Renumbers the loops of reductions with one result.
-pub(crate) fn normalize<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
+pub(crate) fn normalize<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) {
     for op in module.op().find_all(ops::linalg::GENERIC) {
         if let Some(order) = new_order(op) {
             renumber(op, &order, rw);

@@ -29,7 +29,7 @@ const PARTS: [i64; 2] = [16, 1_024];
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub(crate) fn run<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+pub(crate) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     for op in module.op().find_all(ops::linalg::GENERIC) {
         let (Some(extents), Some(fold)) = (long_reduction(op), fold(op)) else { continue };
         let leading = leading_loops(&extents);

@@ -73,18 +73,16 @@ pub struct TileReport {
 pub fn run(module: &Module, options: &TileOptions) -> Result<TileReport, Diagnostics> {
     let clone = module.duplicate();
     let mut report = TileReport::default();
-    let mut rw = Rewriter::new(module.context());
     if let Some(schedule) = &options.schedule {
         apply_schedule(&clone, schedule)?;
         report.scripts.push(schedule.op().to_string());
-        adopt(&clone, options, &mut rw);
+        adopt(&clone, options);
     }
-    tile_dispatches(&clone, options, &mut report, &mut rw)?;
-    tell_apart(&clone, &mut rw);
+    tile_dispatches(&clone, options, &mut report)?;
+    tell_apart(&clone);
     run_passes(clone.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
-    finish(&clone, &mut rw);
-    crate::whole_slices::run(&clone, &mut rw)?;
-    replace_body(module, &clone, &mut rw);
+    finish(&clone)?;
+    replace_body(module, clone);
     log(module);
     Ok(report)
 }
@@ -104,7 +102,8 @@ fn log(module: &Module) {
 }
 
 /// Numbers the foralls, so that CSE does not compare the bodies of those with equal operands.
-fn tell_apart<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
+fn tell_apart(module: &Module) {
+    let mut rw = Rewriter::new(module.context());
     for (number, forall) in module.op().find_all(ops::scf::FORALL).into_iter().enumerate() {
         rw.set_attr(forall, attributes::DISPATCH, Attr::i64(module.context(), number as i64));
     }
@@ -121,7 +120,8 @@ fn apply_schedule(module: &Module, schedule: &Module) -> Result<(), Diagnostics>
 }
 
 /// Makes a user's forall without `monopour.kernel` a dispatch of class generic.
-fn adopt<'c>(module: &Module<'c>, options: &TileOptions<'c>, rw: &mut Rewriter<'c>) {
+fn adopt(module: &Module, options: &TileOptions) {
+    let mut rw = Rewriter::new(module.context());
     for forall in module.op().find_all(ops::scf::FORALL) {
         let nested = forall.ancestor(ops::scf::FORALL).is_some();
         if !nested && forall.attr(attributes::KERNEL).is_none() {
@@ -141,11 +141,11 @@ fn fallback_invocations(options: &TileOptions) -> i32 {
 }
 
 fn tile_dispatches<'c>(
-    module: &Module<'c>,
+    module: &'c Module<'c>,
     options: &TileOptions<'c>,
     report: &mut TileReport,
-    rw: &mut Rewriter<'c>,
 ) -> Result<(), Diagnostics> {
+    let rw = &mut Rewriter::new(module.context());
     let dispatches = dispatch::collect(module);
     let mut distinct = Distinct::default();
     let mut ways = vec![];
@@ -163,7 +163,7 @@ fn tile_dispatches<'c>(
             _ => Way::Whole,
         });
     }
-    let tiled = distinct.cut(module.context(), rw)?;
+    let tiled = distinct.cut(module.context())?;
     for (dispatch, way) in dispatches.iter().zip(ways) {
         match way {
             Way::Rows(loops) => rows(dispatch, &loops, options, rw)?,
@@ -207,15 +207,14 @@ impl<'c> Distinct<'c> {
     }
 
     /// Tiles each function, in parallel where there are many.
-    fn cut(self, cx: Context<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Tiled<'c>>, Diagnostics> {
+    fn cut(self, cx: Context<'c>) -> Result<Vec<Tiled<'c>>, Diagnostics> {
         if self.functions.len() < MANY {
-            return self.functions.into_iter().map(|(module, plan)| Tiled::of(module, &plan, rw)).collect();
+            return self.functions.into_iter().map(|(module, plan)| Tiled::of(module, &plan)).collect();
         }
         let (modules, plans): (Vec<Module>, Vec<Plan>) = self.functions.into_iter().unzip();
         let parts: Vec<Vec<u8>> = modules.into_iter().map(|module| module.op().to_bytecode()).collect();
         let work = |index: usize, part: &Module| {
-            let mut rw = Rewriter::new(part.context());
-            let tiled = Tiled::of(part.duplicate(), &plans[index], &mut rw)?;
+            let tiled = Tiled::of(part.duplicate(), &plans[index])?;
             Ok((tiled.module.map(|module| module.op().to_bytecode()), tiled.scripts, tiled.payload_ops))
         };
         let mut all = vec![];
@@ -240,28 +239,23 @@ struct Tiled<'c> {
 
 impl<'c> Tiled<'c> {
     /// Tiles the dispatch of `module`, and vectorises the tiles where upstream can.
-    fn of(module: Module<'c>, plan: &Plan, rw: &mut Rewriter<'c>) -> Result<Self, Diagnostics> {
+    fn of(module: Module<'c>, plan: &Plan) -> Result<Self, Diagnostics> {
         let mut tiled = Self::default();
-        tiled.module = tiled.cut(module, plan, rw)?;
+        tiled.module = tiled.cut(module, plan)?;
         Ok(tiled)
     }
 
-    fn cut(
-        &mut self,
-        module: Module<'c>,
-        plan: &Plan,
-        rw: &mut Rewriter<'c>,
-    ) -> Result<Option<Module<'c>>, Diagnostics> {
+    fn cut(&mut self, module: Module<'c>, plan: &Plan) -> Result<Option<Module<'c>>, Diagnostics> {
         let plans = std::slice::from_ref(plan);
         if !self.apply(&module, transforms::tiling(module.context(), plans)) {
             return Ok(None);
         }
-        grid::merge(&module, rw)?;
+        grid::merge(&module, &mut Rewriter::new(module.context()))?;
         run_passes(module.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
         if matches!(plan.inner, Inner::Contraction { block: Some(_), .. }) {
-            pack::run(module.op().find_all(ops::linalg::MATMUL), rw)?;
+            pack::run(module.op().find_all(ops::linalg::MATMUL), &mut Rewriter::new(module.context()))?;
         }
-        if plan.inner == Inner::Plain || !mark_vectors(&module, rw) {
+        if plan.inner == Inner::Plain || !mark_vectors(&module) {
             return Ok(Some(module));
         }
         let vectors = module.duplicate();
@@ -328,10 +322,11 @@ fn plan(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Pl
 
 /// Marks the ops to vectorise: of static shape, with elements that lie in vectors as in memory. Returns whether there are
 /// any.
-fn mark_vectors<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> bool {
+fn mark_vectors(module: &Module) -> bool {
+    let mut rw = Rewriter::new(module.context());
     let mut found = false;
     for op in linalg::structured_ops(module.op()) {
-        let is_static = |v: &Value<'c>| !v.ty().shape().is_some_and(|shape| shape.contains(&DYNAMIC));
+        let is_static = |v: &Value| !v.ty().shape().is_some_and(|shape| shape.contains(&DYNAMIC));
         let ours = op.attr(attributes::DISPATCH).is_some();
         if ours && op.operands().iter().all(is_static) && kernel_cpu::can_vectorize(op) {
             rw.set_attr(op, attributes::VECTORIZE, Attr::unit(module.context()));
@@ -353,9 +348,10 @@ fn apply_text(module: &Module, text: &str) -> Result<(), Diagnostics> {
     apply_named_sequence(module.op(), &script, SEQUENCE)
 }
 
-/// Removes markers, and gives each use its own destination again after the last cse.
-fn finish<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
-    unshare(module, rw);
+/// Removes markers, gives each use its own destination again after the last cse, and restores whole slices.
+fn finish(module: &Module) -> Result<(), Diagnostics> {
+    let mut rw = Rewriter::new(module.context());
+    unshare(module, &mut rw);
     for op in module.op().nested(WalkOrder::Pre) {
         for name in [attributes::DISPATCH, attributes::ROLE, attributes::MEMBER, attributes::VECTORIZE] {
             if op.attr(name).is_some() {
@@ -363,13 +359,13 @@ fn finish<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) {
             }
         }
     }
+    crate::whole_slices::run(module, &mut rw)
 }
 
-fn replace_body<'c>(module: &Module<'c>, tiled: &Module<'c>, rw: &mut Rewriter<'c>) {
+fn replace_body<'c>(module: &'c Module<'c>, tiled: Module<'c>) {
+    let mut rw = Rewriter::new(module.context());
     for op in module.body().ops() {
         rw.erase(op);
     }
-    for op in tiled.body().ops() {
-        rw.move_to_end(op, module.body());
-    }
+    rw.absorb(tiled, module.body());
 }

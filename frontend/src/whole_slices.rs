@@ -21,7 +21,7 @@ use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, OpSpec, Rewriter, V
 ///
 /// # Errors
 /// MLIR's diagnostics when a slice cannot be built.
-pub(crate) fn run<'c>(module: &Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+pub(crate) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     for forall in module.op().find_all(ops::scf::FORALL) {
         let body = forall.body().expect("invariant: scf.forall has a body");
         let ids = body.num_args() - forall.num_results();

@@ -1,18 +1,7 @@
 //! Affine maps and expressions.
 
-use crate::handle::handle;
-use crate::{Attr, Context, string};
+use crate::{AffineExpr, AffineMap, Attr, Context, string};
 use std::fmt;
-
-handle! {
-    /// A uniqued affine map.
-    AffineMap(melior::ir::AffineMap<'c>), MlirAffineMap
-}
-
-handle! {
-    /// A uniqued affine expression.
-    AffineExpr(melior::ir::AffineExpr<'c>), MlirAffineExpr
-}
 
 /// The shape of an affine expression.
 #[derive(Clone, Copy, Debug)]

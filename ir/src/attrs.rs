@@ -1,7 +1,6 @@
 //! Attributes.
 
-use crate::handle::handle;
-use crate::{AffineMap, Context, Type, string};
+use crate::{AffineMap, Attr, Context, Type, string};
 use melior::ir::Identifier;
 use melior::ir::attribute::{
     ArrayAttribute, AttributeLike, BoolAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, DictionaryAttribute,
@@ -9,11 +8,6 @@ use melior::ir::attribute::{
 };
 use mlir_sys::MlirAttribute;
 use std::fmt;
-
-handle! {
-    /// A uniqued MLIR attribute.
-    Attr(melior::ir::Attribute<'c>), MlirAttribute
-}
 
 impl<'c> Attr<'c> {
     /// An attribute of one of melior's kinds.
@@ -89,6 +83,16 @@ impl<'c> Attr<'c> {
     pub fn as_symbol(self) -> Option<&'c str> {
         c!(mlirAttributeIsAFlatSymbolRef(self.raw()))
             .then(|| string::from_ref(c!(mlirFlatSymbolRefAttrGetValue(self.raw()))))
+    }
+    /// Calls back with each flat symbol reference in the attribute, those in nested arrays and dictionaries included.
+    pub fn each_symbol(self, each: &mut impl FnMut(&'c str)) {
+        if let Some(name) = self.as_symbol() {
+            each(name);
+        } else if let Some(elements) = self.as_array() {
+            elements.into_iter().for_each(|element| element.each_symbol(each));
+        } else if let Some(entries) = self.as_dict() {
+            entries.into_iter().for_each(|(_, entry)| entry.each_symbol(each));
+        }
     }
     /// Value of an integer attribute; booleans give 0 and 1.
     pub fn as_int(&self) -> Option<i64> {

@@ -1,19 +1,8 @@
 //! Blocks and regions.
 
-use crate::handle::handle;
-use crate::{Location, Op, Type, Value};
+use crate::{Block, Location, Op, Region, Type, Value};
 use mlir_sys::{MlirBlock, MlirRegion};
 use smallvec::SmallVec;
-
-handle! {
-    /// A basic block.
-    Block(melior::ir::BlockRef<'c, 'c>), MlirBlock
-}
-
-handle! {
-    /// A region of an op.
-    Region(melior::ir::RegionRef<'c, 'c>), MlirRegion
-}
 
 impl<'c> Block<'c> {
     /// A detached block with arguments of these types, to be appended to a region.

@@ -78,8 +78,6 @@ type EachAlias = extern "C" fn(MlirValue, bool, bool, bool, *mut c_void);
 type EachChange = extern "C" fn(c_int, MlirOperation, *mut c_void);
 
 unsafe extern "C" {
-    // isa<TensorType> or isa<TensorLikeType>.
-    fn monopour_shim_is_tensor(ty: MlirType) -> bool;
     // TensorLikeType::getBufferType; null for other types and on failure.
     fn monopour_shim_buffer_like_type(ty: MlirType, options: *const Options) -> MlirType;
     // isa<BufferizableOpInterface>. The functions below take only ops of which this is true.
@@ -121,12 +119,6 @@ extern "C" fn push_change(kind: c_int, op: MlirOperation, user: *mut c_void) {
         2 => Change::Moved(op),
         _ => Change::Erased(op),
     });
-}
-
-/// Whether the type implements `TensorLikeType`.
-pub(crate) fn is_tensor(ty: Type) -> bool {
-    // SAFETY: defined in the shim; the type is live (crate invariant).
-    unsafe { monopour_shim_is_tensor(ty.raw()) }
 }
 
 /// The buffer type of a tensor-like type, by its own interface.

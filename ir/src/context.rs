@@ -1,19 +1,14 @@
 //! The MLIR context with all dialects and passes registered.
 
-use crate::HandleMap;
 use crate::diagnostic::{Diagnostics, Handler};
+use crate::{Context, HandleMap};
 use melior::ContextRef;
 use melior::dialect::DialectRegistry;
 use melior::utility::{register_all_dialects, register_all_llvm_translations, register_all_passes};
-use mlir_sys::MlirContext;
 use std::cell::{Cell, RefCell};
 use std::sync::Once;
 
 static REGISTER_PASSES: Once = Once::new();
-
-/// A reference to an MLIR context: `Copy`, and bound to the context that [`Context::scope`] frees.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Context<'c>(ContextRef<'c>);
 
 impl Default for Context<'static> {
     fn default() -> Self {
@@ -76,16 +71,6 @@ impl<'c> Context<'c> {
         crate::pass::forget(context.to_raw());
         drop(std::mem::ManuallyDrop::into_inner(context));
         result
-    }
-
-    pub(crate) fn from_raw(raw: MlirContext) -> Self {
-        // SAFETY: the context is live for `'c` (crate invariant).
-        Self(unsafe { ContextRef::from_raw(raw) })
-    }
-
-    pub(crate) fn raw(self) -> MlirContext {
-        // SAFETY: the context is borrowed for this expression only.
-        unsafe { self.0.to_ref() }.to_raw()
     }
 
     /// melior's context, for its constructors.

@@ -1,15 +1,9 @@
 //! Diagnostics: code, severity, location, message, notes and help.
 
-use crate::handle::handle;
-use crate::{Attr, Context, string};
+use crate::{Attr, Context, Location, string};
 use mlir_sys::{MlirDiagnostic, MlirDiagnosticHandlerID, MlirLogicalResult};
 use std::ffi::c_void;
 use std::fmt;
-
-handle! {
-    /// A source location of the IR.
-    Location(melior::ir::Location<'c>), MlirLocation
-}
 
 impl<'c> Location<'c> {
     /// The unknown location.

@@ -14,19 +14,13 @@ mod kept {
     }
 }
 
-/// Records that an op is about to be erased, with its nested ops.
+/// Records that the op at this address is about to be erased.
 #[inline]
-pub(crate) fn erasing(op: crate::Op) {
+pub(crate) fn erasing(address: usize, name: &str) {
     #[cfg(debug_assertions)]
-    op.walk(crate::WalkOrder::Pre, erasing_alone);
+    kept::ERASED.with_borrow_mut(|erased| erased.insert(address, name.into()));
     #[cfg(not(debug_assertions))]
-    let _ = op;
-}
-
-#[cfg(debug_assertions)]
-fn erasing_alone(op: crate::Op) {
-    let (address, name) = (op.address(), op.name().into());
-    kept::ERASED.with_borrow_mut(|erased| erased.insert(address, name));
+    let _ = (address, name);
 }
 
 /// An op without regions that a call may erase.
@@ -36,13 +30,14 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
+    /// Only debug builds read the name.
     #[inline]
-    pub(crate) fn new(op: crate::Op) -> Self {
+    pub(crate) fn new<'c>(address: usize, name: impl FnOnce() -> &'c str) -> Self {
         #[cfg(not(debug_assertions))]
-        let _ = op;
+        let _ = (address, name);
         Self {
             #[cfg(debug_assertions)]
-            op: (op.address(), op.name().into()),
+            op: (address, name().into()),
         }
     }
     /// Records that the call erased it.

@@ -1,4 +1,8 @@
 //! Handles: melior's references, with the traits that passes need and melior lacks.
+//!
+//! An op names its blocks, and a block its ops: all handles are defined here, below the files of their methods.
+
+use melior::ContextRef;
 
 /// Defines a handle of one of melior's kinds of reference: `Copy`, compared and hashed by address, bound to its context.
 ///
@@ -79,4 +83,64 @@ macro_rules! handle {
         }
     };
 }
-pub(crate) use handle;
+
+handle! {
+    /// An operation.
+    Op(melior::ir::OperationRef<'c, 'c>), MlirOperation
+}
+
+handle! {
+    /// A basic block.
+    Block(melior::ir::BlockRef<'c, 'c>), MlirBlock
+}
+
+handle! {
+    /// A region of an op.
+    Region(melior::ir::RegionRef<'c, 'c>), MlirRegion
+}
+
+handle! {
+    /// An SSA value: an op result or a block argument.
+    Value(melior::ir::Value<'c, 'c>), MlirValue
+}
+
+handle! {
+    /// A uniqued MLIR type.
+    Type(melior::ir::Type<'c>), MlirType
+}
+
+handle! {
+    /// A uniqued MLIR attribute.
+    Attr(melior::ir::Attribute<'c>), MlirAttribute
+}
+
+handle! {
+    /// A uniqued affine map.
+    AffineMap(melior::ir::AffineMap<'c>), MlirAffineMap
+}
+
+handle! {
+    /// A uniqued affine expression.
+    AffineExpr(melior::ir::AffineExpr<'c>), MlirAffineExpr
+}
+
+handle! {
+    /// A source location of the IR.
+    Location(melior::ir::Location<'c>), MlirLocation
+}
+
+/// A reference to an MLIR context: `Copy`, and bound to the context that [`Context::scope`] frees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Context<'c>(ContextRef<'c>);
+
+impl Context<'_> {
+    pub(crate) fn from_raw(raw: mlir_sys::MlirContext) -> Self {
+        // SAFETY: the context is live for `'c` (crate invariant).
+        Self(unsafe { ContextRef::from_raw(raw) })
+    }
+
+    pub(crate) fn raw(self) -> mlir_sys::MlirContext {
+        // SAFETY: the context is borrowed for this expression only.
+        unsafe { self.0.to_ref() }.to_raw()
+    }
+}

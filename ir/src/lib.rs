@@ -2,8 +2,8 @@
 //!
 //! The modules, lowest first:
 //!
-//! * `handle`, `erased`, `handle_map`: handles over melior's references, use-after-erase checks, hash maps keyed by handles.
-//! * `context`, `string`, `diagnostic`: the MLIR context, strings of the C API, diagnostics and locations.
+//! * `erased`, `handle`, `handle_map`: use-after-erase checks, all handles over melior's references, hash maps keyed by them.
+//! * `string`, `diagnostic`, `context`: strings of the C API, diagnostics and locations, the MLIR context.
 //! * `types`, `attrs`, `affine`, `fields`: types, attributes, affine maps, dictionaries as plain data of `monopour-contract`.
 //! * `value`, `op`, `block`: values with their uses, ops with walks and printing, blocks and regions.
 //! * [`ops`]: names of ops; `names`: printed names of values.
@@ -12,8 +12,8 @@
 //! * `rewriter`, `rewriter/`: changes with a journal; erasing.
 //! * [`interfaces`], [`control_flow`], [`bufferizable`]: upstream's op interfaces.
 //! * [`conversion`], `conversion/`: the dialect conversion driver.
-//! * `structure`, `associative`, `reshapes`: structural keys, the ops of reductions, reshapes that crash upstream's pass.
-//! * `contract`: the ops and types that are legal after a phase.
+//! * `structure`, `call_graph`, `associative`, `reshapes`: structural keys, calls of functions, the ops of reductions, reshapes that crash upstream's pass.
+//! * `legal_ir`: the ops and types that are legal after a phase.
 //! * `pass`, `transform`, `llvm`: upstream's passes, transform scripts, object code.
 //! * [`parallel`]: parts of a module on several threads; [`opt`]: `mlir-opt`'s main with our passes.
 //! * `floor`: conversions without a driver, for a bench.
@@ -43,8 +43,8 @@ mod attrs;
 mod block;
 pub mod bufferizable;
 mod builder;
+mod call_graph;
 mod context;
-mod contract;
 pub mod control_flow;
 pub mod conversion;
 mod diagnostic;
@@ -55,6 +55,7 @@ mod floor;
 mod handle;
 mod handle_map;
 pub mod interfaces;
+mod legal_ir;
 mod llvm;
 mod module;
 mod names;
@@ -74,26 +75,25 @@ mod transform;
 mod types;
 mod value;
 
-pub use affine::{AffineExpr, AffineExprKind, AffineMap};
+pub use affine::AffineExprKind;
 pub use associative::Associative;
-pub use attrs::Attr;
-pub use block::{Block, Region};
 pub use builder::{Builder, InsertionPoint, OpSpec};
-pub use context::Context;
-pub use contract::Contract;
-pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
+pub use call_graph::CallGraph;
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 #[cfg(feature = "floor")]
 pub use floor::convert_without_driver;
+pub use handle::{AffineExpr, AffineMap, Attr, Block, Context, Location, Op, Region, Type, Value};
 pub use handle_map::{HandleMap, PointerHasher};
+pub use legal_ir::LegalIr;
 pub use llvm::{LlvmOutput, LlvmTarget, approximate_math, emit_llvm};
 pub use module::Module;
 pub use names::ValueNames;
-pub use op::{Op, PrintOptions, WalkOrder};
+pub use op::{PrintOptions, WalkOrder};
 pub use pass::{CANONICALIZE, CANONICALIZE_PROGRAM, run_passes};
 pub use reshapes::open_dynamic_expansions;
 pub use rewriter::{Change, Rewriter};
 pub use structure::StructuralKey;
 pub use template::{OpParts, OpTemplate};
 pub use transform::apply_named_sequence;
-pub use types::{DYNAMIC, MemRefType, TensorType, Type, VectorType};
-pub use value::{Use, Value};
+pub use types::{DYNAMIC, MemRefType, TensorType, VectorType};
+pub use value::Use;

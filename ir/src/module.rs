@@ -2,7 +2,7 @@
 
 use crate::ops;
 use crate::source_text::{self, Refusal};
-use crate::{Block, Context, Diagnostic, Diagnostics, Location, Op, OpSpec, Region, erased, string};
+use crate::{Block, Context, Diagnostic, Diagnostics, Location, Op, OpSpec, Region, string};
 use melior::ir::operation::{Operation, OperationLike};
 use mlir_sys::{MlirContext, MlirOperation, MlirStringRef};
 use std::collections::HashMap;
@@ -32,6 +32,13 @@ impl<'c> Module<'c> {
         region.append(Block::new(&[]));
         let op = OpSpec::new(ops::builtin::MODULE, Location::unknown(cx)).region(region).build(cx);
         Self::owning(op.expect("builtin.module always builds"))
+    }
+
+    /// A module of one op, which is in no block.
+    pub fn of(op: Op<'c>) -> Self {
+        let module = Self::empty(op.context());
+        c!(mlirBlockAppendOwnedOperation(module.body().raw(), op.raw()));
+        module
     }
 
     /// Parses MLIR text or bytecode; `file` is the name that locations carry. The module is verified.
@@ -71,11 +78,19 @@ impl<'c> Module<'c> {
     }
 
     /// The module op.
-    pub fn op(&self) -> Op<'c> {
+    ///
+    /// No handle of its IR outlives the module:
+    ///
+    /// ```compile_fail
+    /// use monopour_ir::{Context, Module};
+    /// let body = Module::empty(Context::new()).body();
+    /// println!("{}", body.ops().len());
+    /// ```
+    pub fn op(&self) -> Op<'_> {
         Op::from_raw(self.op.to_raw())
     }
     /// Its body block.
-    pub fn body(&self) -> Block<'c> {
+    pub fn body(&self) -> Block<'_> {
         self.op().body().expect("a module has a body")
     }
     /// The context.
@@ -83,15 +98,15 @@ impl<'c> Module<'c> {
         Context::from_raw(c!(mlirOperationGetContext(self.op.to_raw())))
     }
     /// Top-level op with this symbol name.
-    pub fn symbol(&self, name: &str) -> Option<Op<'c>> {
+    pub fn symbol(&self, name: &str) -> Option<Op<'_>> {
         self.body().ops().into_iter().find(|op| op.symbol_name().as_deref() == Some(name))
     }
     /// Top-level ops by symbol name, for many look-ups.
-    pub fn symbols(&self) -> HashMap<String, Op<'c>> {
+    pub fn symbols(&self) -> HashMap<String, Op<'_>> {
         self.body().ops().into_iter().filter_map(|op| Some((op.symbol_name()?, op))).collect()
     }
     /// All top-level `func.func`.
-    pub fn functions(&self) -> Vec<Op<'c>> {
+    pub fn functions(&self) -> Vec<Op<'_>> {
         self.body().ops().into_iter().filter(|op| op.is(ops::func::FUNC)).collect()
     }
     /// A deep copy.
@@ -107,7 +122,7 @@ impl<'c> Module<'c> {
 
 impl Drop for Module<'_> {
     fn drop(&mut self) {
-        erased::erasing(self.op());
+        self.op().note_erasing();
     }
 }
 

@@ -1,16 +1,11 @@
 //! Operations: reading, walking, printing.
 
-use crate::handle::handle;
-use crate::{Attr, Block, Context, Location, Region, Type, Value, string};
+use crate::erased::{self, Pending};
+use crate::{Attr, Block, Context, Location, Op, Region, Type, Value, string};
 use mlir_sys::{MlirOperation, MlirWalkResult};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::fmt;
-
-handle! {
-    /// An operation.
-    Op(melior::ir::OperationRef<'c, 'c>), MlirOperation
-}
 
 /// How a walk continues after an op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -247,6 +242,10 @@ impl<'c> Op<'c> {
     pub fn symbol_name(self) -> Option<String> {
         self.attr("sym_name").and_then(|a| a.as_string().map(str::to_owned))
     }
+    /// `callee`, where it is a flat symbol reference: the function that a direct call names.
+    pub fn callee(self) -> Option<&'c str> {
+        self.attr("callee")?.as_symbol()
+    }
     /// Whether a symbol is public (no `sym_visibility`, or "public").
     pub fn is_public(self) -> bool {
         self.attr("sym_visibility").is_none_or(|v| v.as_string() == Some("public"))
@@ -321,6 +320,18 @@ impl<'c> Op<'c> {
         self.walk(order, |op| out.push(op));
         out
     }
+    /// Records that this op is about to be erased, with its nested ops; release builds record nothing.
+    #[inline]
+    pub(crate) fn note_erasing(self) {
+        if cfg!(debug_assertions) {
+            self.walk(WalkOrder::Pre, |op| erased::erasing(op.address(), op.name()));
+        }
+    }
+    /// The record of a call that may erase this op, which has no regions.
+    #[inline]
+    pub(crate) fn pending_erasure(self) -> Pending {
+        Pending::new(self.address(), || self.name())
+    }
     /// Prints with options.
     pub fn print(self, options: &PrintOptions) -> String {
         let flags = c!(mlirOpPrintingFlagsCreate());
@@ -386,7 +397,7 @@ extern "C" fn on_listed<'c, V: NameVisitor<'c>>(ops: *const MlirOperation, count
     let visitor = unsafe { &mut *user.cast::<V>() };
     // SAFETY: an op is laid out like its handle, and the shim lists as many.
     let ops = unsafe { std::slice::from_raw_parts(ops.cast::<Op>(), count as usize) };
-    ops.iter().for_each(|op| crate::erased::made(op.address()));
+    ops.iter().for_each(|op| erased::made(op.address()));
     visitor.list(ops);
 }
 

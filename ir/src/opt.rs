@@ -8,9 +8,8 @@
 //! Differs: one thread. A pass of ours collects diagnostics on the context, and the output is the same in every run.
 
 use crate::conversion::observe_conversions;
-use crate::diagnostic::{Diagnostic, Diagnostics, Location, Severity};
 use crate::module::{BYTECODE, refusal_diagnostic};
-use crate::{Context, Op, source_text, string};
+use crate::{Context, Diagnostic, Diagnostics, Location, Op, Severity, source_text, string};
 use mlir_sys::{MlirLocation, MlirOperation, MlirStringRef};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString, c_char, c_int};

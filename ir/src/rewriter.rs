@@ -7,7 +7,9 @@ use aftermath::Aftermath;
 use crate::conversion::plain;
 use mlir_sys::{MlirBlock, MlirOperation};
 
-use crate::{Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value, string};
+use crate::{
+    Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Type, Value, string,
+};
 
 pub(crate) mod aftermath;
 mod erase;
@@ -192,7 +194,8 @@ impl<'c> Rewriter<'c> {
         self.create(spec).expect("arith.constant of a matching type always builds").result(0)
     }
     /// A detached deep copy whose operands are replaced by `map`.
-    pub fn clone_op(&mut self, op: Op<'c>, mut map: impl FnMut(Value<'c>) -> Value<'c>) -> Op<'c> {
+    pub fn clone_op(&mut self, op: Op<'_>, mut map: impl FnMut(Value<'c>) -> Value<'c>) -> Op<'c> {
+        let op = Op::from_raw(op.raw());
         let copy = Op::from_raw(c!(mlirOperationClone(op.raw())));
         let casts = self.copied_casts(op, copy);
         for inner in copy.nested(crate::WalkOrder::Pre) {
@@ -332,6 +335,14 @@ impl<'c> Rewriter<'c> {
     pub fn move_after(&mut self, op: Op<'c>, anchor: Op<'c>) {
         c!(mlirOperationMoveAfter(op.raw(), anchor.raw()));
         self.journal.push(Change::Moved(op));
+    }
+    /// Moves the top-level ops of a module to the end of a block, and frees the module. Returns the ops.
+    pub fn absorb(&mut self, module: Module<'c>, block: Block<'c>) -> Vec<Op<'c>> {
+        let ops: Vec<Op> = module.body().ops().into_iter().map(|op| Op::from_raw(op.raw())).collect();
+        for op in &ops {
+            self.move_to_end(*op, block);
+        }
+        ops
     }
     /// Takes an op out of its block without destroying it, and appends it to another block.
     pub fn move_to_end(&mut self, op: Op<'c>, block: Block<'c>) {

@@ -1,17 +1,11 @@
 //! Types: one handle, and plain-data views of the shaped ones.
 
-use crate::handle::handle;
-use crate::{AffineMap, Attr, Context, string};
+use crate::{AffineMap, Attr, Context, Type, string};
 use melior::ir::r#type::{FunctionType, IntegerType};
 use std::fmt;
 
 /// The marker of a dynamic dimension, stride or offset (`ShapedType::kDynamic`).
 pub const DYNAMIC: i64 = i64::MIN;
-
-handle! {
-    /// A uniqued MLIR type.
-    Type(melior::ir::Type<'c>), MlirType
-}
 
 /// A ranked tensor type as data.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -154,7 +148,8 @@ impl<'c> Type<'c> {
     }
     /// Whether this is a ranked or unranked tensor, or a type of another dialect that implements `TensorLikeType`.
     pub fn is_tensor(self) -> bool {
-        crate::bufferizable::is_tensor(self)
+        // SAFETY: defined in the shim; the type is live (crate invariant).
+        unsafe { monopour_shim_is_tensor(self.raw()) }
     }
     /// Whether this is a ranked or unranked memref.
     pub fn is_memref(self) -> bool {
@@ -306,6 +301,11 @@ impl MemRefType<'_> {
             && self.shape.iter().all(|d| *d != DYNAMIC)
             && MemRefType { offset: 0, ..self.clone() }.is_identity()
     }
+}
+
+unsafe extern "C" {
+    // isa<TensorType> or isa<TensorLikeType>.
+    fn monopour_shim_is_tensor(ty: mlir_sys::MlirType) -> bool;
 }
 
 impl fmt::Display for Type<'_> {

@@ -1,16 +1,10 @@
 //! SSA values and their uses.
 
-use crate::handle::handle;
 use crate::ops;
-use crate::{Block, Op, Type};
+use crate::{Block, Op, Type, Value};
 use mlir_sys::{MlirOpOperand, MlirValue};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
-
-handle! {
-    /// An SSA value: an op result or a block argument.
-    Value(melior::ir::Value<'c, 'c>), MlirValue
-}
 
 /// One operand slot that reads a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -64,7 +64,7 @@ pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) 
     let mut sites = Vec::new();
     let symbols = module.symbols();
     let of_kernel = |call: Op| {
-        let kernel = symbols.get(call.attr("callee")?.as_symbol()?)?;
+        let kernel = symbols.get(call.callee()?)?;
         kernels.get(usize::try_from(kernel.attr(attributes::COPY_SITES)?.as_int()?).ok()?)
     };
     host.walk(WalkOrder::Pre, |op| match op.name() {
@@ -112,11 +112,11 @@ fn tiles_of_dispatches(module: &Module) -> HashMap<String, Option<u64>> {
     let mut tiles = HashMap::new();
     for forall in module.op().find_all(ops::scf::FORALL) {
         let call = forall.body().and_then(Block::first_op).filter(|op| op.is(ops::func::CALL));
-        let Some(name) = call.and_then(|call| call.attr("callee")?.as_symbol().map(str::to_owned)) else { continue };
+        let Some(name) = call.and_then(Op::callee) else { continue };
         let bounds = forall.attr("staticUpperBound").and_then(|a| a.as_ints()).unwrap_or_default();
         let product = |product: u64, bound: i64| product.checked_mul(u64::try_from(bound).ok()?);
         let known = bounds.iter().all(|bound| *bound != DYNAMIC);
-        tiles.insert(name, bounds.into_iter().try_fold(1, product).filter(|_| known));
+        tiles.insert(name.to_owned(), bounds.into_iter().try_fold(1, product).filter(|_| known));
     }
     tiles
 }

@@ -54,7 +54,7 @@ fn grid(call: Op) -> Option<Grid> {
 }
 
 /// The call of each kernel.
-fn calls<'c>(module: &Module<'c>) -> HashMap<String, Op<'c>> {
+fn calls<'c>(module: &'c Module<'c>) -> HashMap<String, Op<'c>> {
     let calls = module.op().find_all(ops::func::CALL).into_iter();
-    calls.filter_map(|call| Some((call.attr("callee")?.as_symbol()?.to_owned(), call))).collect()
+    calls.filter_map(|call| Some((call.callee()?.to_owned(), call))).collect()
 }

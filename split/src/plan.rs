@@ -290,7 +290,7 @@ fn widen_access(module: &Module, host: Op) {
     let mut found: Vec<(Op, Vec<Way>)> = vec![];
     let mut places: HashMap<Op, usize> = HashMap::new();
     for call in host.find_all(ops::func::CALL) {
-        let kernel = call.attr("callee").and_then(|c| symbols.get(c.as_symbol()?)).copied();
+        let kernel = call.callee().and_then(|name| symbols.get(name)).copied();
         let Some(kernel) = kernel else { continue };
         let Some(attrs) = kernel.attr("arg_attrs").and_then(|a| a.as_array()) else { continue };
         let is_read = |i: usize| attrs[i].get(attributes::ACCESS).is_some_and(|a| a.as_string() == Some("read"));

@@ -454,8 +454,8 @@ impl<'c> State<'c> {
             return Ok(());
         }
         let loc = op.location();
-        let name = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
-        let info = self.kernels.get(&name).copied().unwrap_or_default();
+        let name = call.callee().unwrap_or_default();
+        let info = self.kernels.get(name).copied().unwrap_or_default();
         let ids = op.body().map(Block::args).unwrap_or_default();
         let at_end = call.operands().into_iter().rev().take_while(|v| ids.contains(v)).count();
         for arg in call.operands().into_iter().take(call.num_operands() - info.ids.max(at_end)) {
@@ -471,7 +471,7 @@ impl<'c> State<'c> {
             let (start, bytes) = (start.value(b, loc), bytes.value(b, loc));
             self.call(b, loc, RuntimeFunction::Arg, &[buffer.handle, start, bytes])?;
         }
-        let kernel = index_of(&mut self.indices, &mut self.out.kernels, name);
+        let kernel = index_of(&mut self.indices, &mut self.out.kernels, name.to_owned());
         self.out.dispatches.resize(self.out.kernels.len(), 0);
         self.out.dispatches[kernel as usize] += 1;
         let mut args = vec![number(b, kernel, loc)];
@@ -571,7 +571,7 @@ fn index_of(indices: &mut HashMap<String, i64>, names: &mut Vec<String>, name: S
 }
 
 /// A copy of the host function and the runtime functions that it calls: the native code of a GPU variant.
-pub fn host_only<'c>(module: &Module<'c>, host_name: &str) -> Module<'c> {
+pub fn host_only<'c>(module: &'c Module<'c>, host_name: &str) -> Module<'c> {
     let keep = |op: &Op<'c>| {
         let name = op.symbol_name().unwrap_or_default();
         name == host_name || RuntimeFunction::parse(&name).is_some()

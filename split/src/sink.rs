@@ -39,8 +39,7 @@ pub(crate) fn run<'c>(block: Block<'c>, rw: &mut Rewriter<'c>) {
 }
 
 fn is_handle(op: Op) -> bool {
-    let callee = op.is(ops::func::CALL).then(|| op.attr("callee")).flatten();
-    callee.is_some_and(|c| c.as_symbol().is_some_and(|name| HANDLES.iter().any(|f| f.name() == name)))
+    op.is(ops::func::CALL) && op.callee().is_some_and(|name| HANDLES.iter().any(|f| f.name() == name))
 }
 
 /// Position of the first op of the block that uses the result, itself or in its regions.

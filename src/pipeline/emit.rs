@@ -68,7 +68,7 @@ fn emit_gpu<'c>(
 }
 
 /// The kernels of the schedule, in order.
-fn kernel_functions<'c>(stage: &Scheduled<'c>) -> Vec<Op<'c>> {
+fn kernel_functions<'c>(stage: &'c Scheduled<'c>) -> Vec<Op<'c>> {
     let symbols = stage.module().symbols();
     let find = |name: &String| *symbols.get(name).expect("the schedule names kernels of the module");
     stage.schedule.kernels.iter().map(find).collect()

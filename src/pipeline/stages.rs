@@ -30,7 +30,7 @@ pub(super) struct Model<'c> {
 
 impl<'c> Model<'c> {
     /// The function that the host runs.
-    pub(super) fn host(&self) -> Op<'c> {
+    pub(super) fn host(&self) -> Op<'_> {
         self.module.symbol(&self.entry).expect("phases keep the entry function")
     }
 }

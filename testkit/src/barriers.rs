@@ -47,18 +47,18 @@ pub fn check(module: &Module) -> Found {
 fn shared_buffers<'c>(module: &Module<'c>, func: Op<'c>) -> Vec<Value<'c>> {
     let is_workgroup = |v: &Value<'c>| v.ty().memref_space().is_some_and(|s| s.to_string().contains("workgroup"));
     let local = func.find_all(ops::memref::ALLOCA).into_iter().map(|op| op.result(0)).filter(is_workgroup);
-    let calls: Vec<Op> =
-        module.op().find_all(ops::func::CALL).into_iter().filter(|c| callee(*c) == func.symbol_name()).collect();
+    let calls: Vec<Op> = module
+        .op()
+        .find_all(ops::func::CALL)
+        .into_iter()
+        .filter(|c| c.callee() == func.symbol_name().as_deref())
+        .collect();
     let args = func.body().map(|b| b.args()).unwrap_or_default();
     let scratch = args.into_iter().enumerate().filter(|(i, arg)| {
         arg.ty().is_memref() && !calls.is_empty() && calls.iter().all(|call| is_own(*call, call.operand(*i)))
     });
     let scratch = scratch.map(|(_, arg)| arg).collect::<Vec<_>>();
     local.chain(scratch).collect()
-}
-
-fn callee(call: Op) -> Option<String> {
-    call.attr("callee")?.as_symbol().map(str::to_owned)
 }
 
 /// Whether the value is an allocation that only `call` accesses.

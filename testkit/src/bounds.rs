@@ -38,7 +38,7 @@ pub fn check(module: &Module, subgroup_size: i64) -> Option<Vec<String>> {
 
 /// Extents of the dispatch along x, y and z; x is the innermost dimension of the forall.
 fn grid_of(module: &Module, func: Op) -> Option<[i64; 3]> {
-    let is_call = |c: &Op| c.attr("callee").is_some_and(|a| a.as_symbol().map(str::to_owned) == func.symbol_name());
+    let is_call = |c: &Op| c.callee() == func.symbol_name().as_deref();
     let call = module.op().find_all(ops::func::CALL).into_iter().find(is_call)?;
     let extents = call.parent()?.attr("staticUpperBound")?.as_ints()?;
     let mut grid = [1; 3];

@@ -10,9 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Most files of one circle.
 const MAX_FILES: usize = 4;
-/// Packages with larger circles; at most five.
-const EXCEPTIONS: &[&str] = &["monopour-ir"];
-const _: () = assert!(EXCEPTIONS.len() <= 5);
 
 /// A crate: a package, or one of its programs.
 pub struct Crate {
@@ -39,22 +36,16 @@ pub fn crates(files: &[(String, String)]) -> Vec<Crate> {
     by_root.into_iter().map(|((package, _), modules)| Crate { package, modules }).collect()
 }
 
-/// One line for each circle that is too large, and for each unused exception.
+/// One line for each circle that is too large.
 pub fn check(crates: &[Crate]) -> Vec<String> {
     let mut out = Vec::new();
-    let mut exceptions: BTreeSet<&str> = EXCEPTIONS.iter().copied().collect();
     for a_crate in crates {
-        let large: Vec<_> = a_crate.circles().into_iter().filter(|files| files.len() > MAX_FILES).collect();
-        if !large.is_empty() && EXCEPTIONS.contains(&a_crate.package) {
-            exceptions.remove(a_crate.package);
-            continue;
-        }
-        out.extend(large.into_iter().map(|files| {
+        let large = a_crate.circles().into_iter().filter(|files| files.len() > MAX_FILES);
+        out.extend(large.map(|files| {
             let count = files.len();
             format!("{}: {count} files in a circle, at most {MAX_FILES}: {}", a_crate.package, files.join(" "))
         }));
     }
-    out.extend(exceptions.iter().map(|package| format!("{package}: an exception without a large circle")));
     out
 }
 
@@ -237,9 +228,8 @@ mod tests {
 
     #[test]
     fn large_circles_are_found() {
-        let findings = |crates: &[Crate]| check(crates).into_iter().filter(|f| f.contains("files")).count();
-        assert_eq!(findings(&ring("program/", 4)), 0);
-        assert_eq!(findings(&ring("program/", 5)), 1);
+        assert_eq!(check(&ring("program/", 4)), Vec::<String>::new());
+        assert_eq!(check(&ring("program/", 5)).len(), 1);
         assert!(report(&ring("program/", 5))[0].contains("5 files"));
         let bin = [("src/bin/x/main.rs".to_owned(), "mod a;".to_owned()), ("src/a.rs".to_owned(), String::new())];
         assert_eq!(crates(&bin).len(), 2);

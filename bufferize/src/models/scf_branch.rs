@@ -137,15 +137,12 @@ fn wanted_types<'c>(parent: Op<'c>) -> Vec<Type<'c>> {
 struct Yield;
 
 impl OpModel for Yield {
-    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
-        UseModel { must_in_place: true, ..UseModel::READ }
-    }
-    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
+    super::uses!(UseModel::TERMINATOR, op, operand => {
         let Some(parent) = op.parent().filter(|p| BRANCHES.contains(&p.name())) else { return vec![] };
         let certain = parent.is(EXECUTE_REGION) && yields(parent).len() == 1;
         let result = parent.result(operand);
         vec![if certain { AliasModel::equivalent(result) } else { AliasModel::maybe_equivalent(result) }]
-    }
+    });
     fn flows<'c>(&self, op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
         targets(op, operand)
     }

@@ -139,12 +139,7 @@ impl OpModel for While {
 struct Condition;
 
 impl OpModel for Condition {
-    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
-        UseModel { must_in_place: true, ..UseModel::READ }
-    }
-    fn aliases<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
-        vec![]
-    }
+    super::uses!(UseModel::TERMINATOR, _op => vec![]);
     fn flows<'c>(&self, op: Op<'c>, operand: usize) -> Vec<Value<'c>> {
         let Some((index, parent)) = operand.checked_sub(CONDITION).zip(op.parent()) else { return vec![] };
         let argument = parts(parent).filter(|p| index < p.after.num_args()).map(|p| p.after.arg(index));

@@ -46,13 +46,10 @@ impl OpModel for Assuming {
 struct AssumingYield;
 
 impl OpModel for AssumingYield {
-    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
-        UseModel { must_in_place: true, ..UseModel::READ }
-    }
-    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
-        let parent = op.parent().filter(|p| operand < p.num_results());
-        parent.map(|p| AliasModel::equivalent(p.result(operand))).into_iter().collect()
-    }
+    super::uses!(UseModel::TERMINATOR, op, operand => {
+        let result = op.parent().and_then(|p| p.get_result(operand));
+        result.map(AliasModel::equivalent).into_iter().collect()
+    });
     fn rewrite<'c>(
         &self,
         op: Op<'c>,

@@ -3,10 +3,13 @@
 /// Implements the queries on uses for an op that uses all of its tensors alike.
 macro_rules! uses {
     ($used:expr, $op:ident => $aliases:expr) => {
+        super::uses!($used, $op, _operand => $aliases);
+    };
+    ($used:expr, $op:ident, $operand:ident => $aliases:expr) => {
         fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
             $used
         }
-        fn aliases<'c>(&self, $op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
+        fn aliases<'c>(&self, $op: Op<'c>, $operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
             $aliases
         }
     };

@@ -212,13 +212,10 @@ impl OpModel for Mask {
 struct Yield;
 
 impl OpModel for Yield {
-    fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
-        UseModel { must_in_place: true, ..UseModel::READ }
-    }
-    fn aliases<'c>(&self, op: Op<'c>, operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
-        let parent = op.parent().filter(|p| p.is(ops::vector::MASK) && operand < p.num_results());
-        parent.map(|p| AliasModel::equivalent(p.result(operand))).into_iter().collect()
-    }
+    super::uses!(UseModel::TERMINATOR, op, operand => {
+        let mask = op.parent().filter(|p| p.is(ops::vector::MASK));
+        mask.and_then(|p| p.get_result(operand)).map(AliasModel::equivalent).into_iter().collect()
+    });
     fn rewrite<'c>(
         &self,
         op: Op<'c>,

@@ -86,7 +86,7 @@ struct Yield;
 
 impl OpModel for Yield {
     fn use_of<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> UseModel<'c> {
-        UseModel { must_in_place: true, ..UseModel::READ }
+        UseModel::TERMINATOR
     }
     fn aliases<'c>(&self, _op: Op<'c>, _operand: usize, _callees: &Callees<'c>) -> Vec<AliasModel<'c>> {
         vec![]

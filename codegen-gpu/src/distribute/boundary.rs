@@ -175,7 +175,7 @@ pub(super) fn count_copies<'c>(rw: &mut Rewriter<'c>, func: Op<'c>, model: &Mode
 
 /// Whether a call still has the form of an outlined kernel.
 pub(super) fn is_outlined(symbols: &HashMap<String, Op>, call: Op) -> bool {
-    let callee = call.attr("callee").and_then(|c| symbols.get(c.as_symbol()?).copied());
+    let callee = call.callee().and_then(|name| symbols.get(name).copied());
     let kernel = callee.filter(|f| f.attr(attributes::KERNEL).is_some());
     let types: Vec<Type> = call.operands().into_iter().map(Value::ty).collect();
     // A dynamic extent in place of a tile id leaves the types unchanged; the id of a single tile may be a constant.

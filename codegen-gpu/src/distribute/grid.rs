@@ -30,11 +30,11 @@ pub(super) struct Grid {
 pub(super) fn extents(module: &Module) -> HashMap<String, Vec<i64>> {
     let mut found = HashMap::new();
     for call in module.op().find_all(ops::func::CALL) {
-        let callee = call.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned));
+        let callee = call.callee();
         let forall = call.parent().filter(|p| p.is(ops::scf::FORALL));
         let extents = forall.and_then(|f| f.attr("staticUpperBound")).and_then(|a| a.as_ints());
         if let (Some(callee), Some(extents)) = (callee, extents) {
-            found.entry(callee).or_insert(extents);
+            found.entry(callee.to_owned()).or_insert(extents);
         }
     }
     found

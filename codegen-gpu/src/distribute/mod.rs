@@ -149,7 +149,7 @@ pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnosti
     let borders: HashMap<&str, &Border> = done.iter().map(|(entry, border)| (entry.name.as_str(), border)).collect();
     let symbols = module.symbols();
     done.iter().for_each(|(entry, _)| entry.log(&symbols));
-    let border_of = |call: Op| borders.get(call.attr("callee")?.as_symbol()?).copied();
+    let border_of = |call: Op| borders.get(call.callee()?).copied();
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op(ops::func::CALL, |op| border_of(op).is_none() || !boundary::is_outlined(&symbols, op));
     let mut patterns = PatternSet::new();
@@ -177,7 +177,7 @@ fn on_all_cores(
     let mut left = pending.iter();
     let take = |(entries, bytes): (Vec<_>, Vec<u8>)| {
         let part = Module::from_bytecode(module.context(), &bytes)?;
-        for (new, old) in part.functions().into_iter().zip(&mut left) {
+        for (new, old) in rw.absorb(part, module.body()).into_iter().zip(&mut left) {
             rw.move_before(new, *old);
             rw.erase(*old);
         }

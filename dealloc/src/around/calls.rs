@@ -23,11 +23,11 @@ impl<'c> Calls<'c> {
                 this.functions.push(op);
             }
             if op.is(ops::func::CALL)
-                && let Some(callee) = callee(op)
+                && let Some(callee) = op.callee()
             {
-                this.of.entry(callee).or_default().push(op);
+                this.of.entry(callee.to_owned()).or_default().push(op);
             } else {
-                op.attrs().iter().for_each(|(_, attr)| names_in(*attr, &mut this.taken));
+                op.attrs().iter().for_each(|(_, attr)| attr.each_symbol(&mut |name| this.taken.push(name.to_owned())));
             }
         });
         // Nested symbol tables may have one name twice.
@@ -52,21 +52,6 @@ impl<'c> Calls<'c> {
     /// Replaces the calls of a function.
     pub fn set(&mut self, function: Op<'c>, calls: Vec<Op<'c>>) {
         self.of.extend(function.symbol_name().map(|name| (name, calls)));
-    }
-}
-
-/// The function that a direct call names.
-pub(crate) fn callee(call: Op) -> Option<String> {
-    call.attr("callee")?.as_symbol().map(str::to_owned)
-}
-
-fn names_in(attr: Attr, found: &mut Vec<String>) {
-    if let Some(name) = attr.as_symbol() {
-        found.push(name.to_owned());
-    } else if let Some(elements) = attr.as_array() {
-        elements.into_iter().for_each(|a| names_in(a, found));
-    } else if let Some(entries) = attr.as_dict() {
-        entries.into_iter().for_each(|(_, a)| names_in(a, found));
     }
 }
 

@@ -34,7 +34,7 @@ use crate::lifetimes::{self, Consumed, Summaries, View};
 /// The state of all decisions.
 pub(super) struct Functions<'c, 'a> {
     pub(super) functions: &'a [Op<'c>],
-    pub(super) calls: &'a Calls,
+    pub(super) calls: &'a Calls<'c>,
     pub(super) summaries: &'a Summaries,
     /// The view of any function without consumed arguments.
     pub(super) view: View<'a>,
@@ -72,7 +72,7 @@ impl<'c> Functions<'c, '_> {
     }
 
     fn calls_some_of(&self, function: usize, names: &Consumed) -> bool {
-        self.calls.callees[function].iter().any(|callee| names.contains_key(&self.calls.names[*callee]))
+        self.calls.graph.callees(function).iter().any(|callee| names.contains_key(&self.calls.names[*callee]))
     }
 }
 
@@ -138,7 +138,7 @@ fn again<'c>(all: &Functions<'c, '_>, consumed: &Consumed) -> Option<Vec<(usize,
     let mut found = Vec::new();
     for function in &all.calls.order {
         let name = &all.calls.names[*function];
-        let has_new_summary = all.calls.callees[*function].iter().any(|callee| changed[*callee]);
+        let has_new_summary = all.calls.graph.callees(*function).iter().any(|callee| changed[*callee]);
         if !consumed.contains_key(name) && !has_new_summary && !all.calls_some_of(*function, consumed) {
             continue;
         }

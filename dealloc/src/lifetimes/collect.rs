@@ -291,10 +291,10 @@ impl<'c> Walk<'c, '_> {
     }
 
     fn call(&mut self, op: Op<'c>, id: OpId, memrefs: &[ValueId]) {
-        let callee = op.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
-        let consumed = self.view.consumed.get(&callee);
-        self.note_transfers(op, id, &callee);
-        let Some(summary) = self.summaries.get(&callee) else { return self.kinds(memrefs, Kind::Fresh) };
+        let callee = op.callee().unwrap_or_default();
+        let consumed = self.view.consumed.get(callee);
+        self.note_transfers(op, id, callee);
+        let Some(summary) = self.summaries.get(callee) else { return self.kinds(memrefs, Kind::Fresh) };
         let operands = self.memref_operands(op);
         for (result, (own, aliases)) in memrefs.iter().zip(&summary.results) {
             let kind = match own {

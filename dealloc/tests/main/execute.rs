@@ -23,8 +23,8 @@ enum State {
     Freed,
 }
 
-struct Machine<'c, 'a> {
-    module: &'a Module<'c>,
+struct Machine<'c> {
+    module: &'c Module<'c>,
     buffers: Vec<State>,
     values: HashMap<Value<'c>, Val>,
     /// Source of choices: one digit for each branch or loop met.
@@ -35,7 +35,7 @@ fn number(v: bool) -> Val {
     Val::Number(i64::from(v))
 }
 
-impl<'c> Machine<'c, '_> {
+impl<'c> Machine<'c> {
     fn choose(&mut self, below: u64) -> i64 {
         let choice = self.choices % below;
         self.choices /= below;
@@ -289,7 +289,7 @@ impl<'c> Machine<'c, '_> {
 }
 
 /// Runs a function with given choices.
-pub fn execute(module: &Module, function: Op, choices: u64) -> Result<(), String> {
+pub fn execute<'c>(module: &'c Module<'c>, function: Op<'c>, choices: u64) -> Result<(), String> {
     let mut machine = Machine { module, buffers: vec![], values: HashMap::new(), choices };
     let body = function.body().expect("a body");
     for arg in body.args().into_iter().filter(|a| a.ty().is_memref()) {

@@ -154,6 +154,12 @@ enum Mutation {
 /// The module with one `memref.dealloc` changed; `None` if there is no such change.
 fn mutated<'c>(module: &Module<'c>, number: usize, mutation: Mutation) -> Option<Module<'c>> {
     let module = module.duplicate();
+    mutate(&module, number, mutation)?;
+    Some(module)
+}
+
+/// Changes one `memref.dealloc`; `None` if there is no such change.
+fn mutate(module: &Module, number: usize, mutation: Mutation) -> Option<()> {
     let mut rw = Rewriter::new(module.context());
     let dealloc = module.op().nested(WalkOrder::Pre).into_iter().filter(|op| op.is("memref.dealloc")).nth(number)?;
     let value = dealloc.operand(0);
@@ -170,7 +176,7 @@ fn mutated<'c>(module: &Module<'c>, number: usize, mutation: Mutation) -> Option
             rw.move_after(dealloc, alloc);
         }
     }
-    Some(module)
+    Some(())
 }
 
 /// The defect that a change must cause.

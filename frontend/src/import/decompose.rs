@@ -76,7 +76,7 @@ fn drop_empty(module: &Module) {
     }
 }
 
-fn composed<'c>(module: &Module<'c>) -> Vec<Op<'c>> {
+fn composed<'c>(module: &'c Module<'c>) -> Vec<Op<'c>> {
     COMPOSED.into_iter().flat_map(|name| module.op().find_all(name)).collect()
 }
 

@@ -124,7 +124,7 @@ fn finish<'c>(
     Ok(Imported { module, entry: name, weights, sizes })
 }
 
-fn find_entry<'c>(module: &Module<'c>, wanted: Option<&str>) -> Result<Op<'c>, Diagnostics> {
+fn find_entry<'c>(module: &'c Module<'c>, wanted: Option<&str>) -> Result<Op<'c>, Diagnostics> {
     let functions = module.functions();
     let public: Vec<Op> = functions.iter().copied().filter(|f| f.is_public()).collect();
     let names = public.iter().filter_map(|f| f.symbol_name()).collect::<Vec<_>>().join(", ");

@@ -101,7 +101,7 @@ pub(super) fn bind(
     if found.has_errors() { Err(found) } else { Ok(table) }
 }
 
-fn wanted<'c>(module: &Module<'c>) -> Vec<(Op<'c>, Attr<'c>)> {
+fn wanted<'c>(module: &'c Module<'c>) -> Vec<(Op<'c>, Attr<'c>)> {
     let constants = module.op().find_all(ops::arith::CONSTANT).into_iter();
     let valued = constants.filter_map(|op| op.attr("value").map(|value| (op, value)));
     valued.filter(|(_, value)| value.is_resource() && value.resource_bytes().is_none()).collect()

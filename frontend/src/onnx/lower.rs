@@ -45,8 +45,8 @@ pub fn lower<'c>(
     let region = Region::new();
     region.append(block);
     // The module holds the block from here on, whatever is found wrong.
-    let module = Module::empty(cx);
-    let function = function(&module, region)?;
+    let function = function(cx, region)?;
+    let module = Module::of(function);
     let mut b = Builder::new(cx, InsertionPoint::End(block));
     let mut names = arguments(&mut b, block, &inputs);
     for (name, tensor) in &model.graph.initializers {
@@ -105,13 +105,12 @@ struct Input<'c> {
 }
 
 /// The function, with an empty type for now.
-fn function<'c>(module: &Module<'c>, region: Region<'c>) -> Result<monopour_ir::Op<'c>, Diagnostics> {
-    let cx = module.context();
+fn function<'c>(cx: Context<'c>, region: Region<'c>) -> Result<monopour_ir::Op<'c>, Diagnostics> {
     let spec = OpSpec::new(ops::func::FUNC, Location::unknown(cx))
         .attr("sym_name", Attr::string(cx, ENTRY))
         .attr("function_type", Attr::ty(Type::function(cx, &[], &[])))
         .region(region);
-    monopour_ir::Builder::new(cx, InsertionPoint::End(module.body())).create(spec)
+    spec.build(cx)
 }
 
 /// The attributes of an argument or result.

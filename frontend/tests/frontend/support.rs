@@ -50,7 +50,7 @@ pub fn reparses(module: &Module) {
 }
 
 /// The dispatches, in order.
-pub fn dispatches<'c>(module: &Module<'c>) -> Vec<Op<'c>> {
+pub fn dispatches<'c>(module: &'c Module<'c>) -> Vec<Op<'c>> {
     let foralls = module.op().find_all("scf.forall").into_iter();
     foralls.filter(|f| f.attr("monopour.kernel").is_some()).collect()
 }

@@ -4,7 +4,6 @@
 //! [`Casts::is_plain`](super::casts::Casts::is_plain) first.
 
 use super::casts::Casts;
-use crate::erased::Pending;
 use crate::{Block, Op, Region, Type, Value};
 use mlir_sys::{MlirBlock, MlirOperation, MlirRegion, MlirType, MlirValue};
 use std::ffi::{c_int, c_void};
@@ -88,7 +87,7 @@ const MAX_OPERANDS: usize = 16;
 pub(crate) fn erase<'c>(op: Op<'c>, root: Op<'c>, casts: &mut Casts<'c>) -> Option<Surroundings> {
     let mut around = Surroundings::NONE;
     let cast_name = casts.name_if_live();
-    let pending = Pending::new(op);
+    let pending = op.pending_erasure();
     let mut erase = |read: &mut [MlirOperation]| {
         let (room, read) = (read.len() as isize, read.as_mut_ptr());
         // SAFETY: defined in the shim; the op is live (crate invariant), the root is only compared, and the list has that much room.
@@ -113,7 +112,7 @@ pub(crate) fn erase<'c>(op: Op<'c>, root: Op<'c>, casts: &mut Casts<'c>) -> Opti
 pub(crate) fn replace_and_erase(op: Op, root: Op, values: &[Value]) -> Option<Surroundings> {
     let mut around = Surroundings::NONE;
     let (count, values) = (values.len() as isize, values.as_ptr().cast());
-    let pending = Pending::new(op);
+    let pending = op.pending_erasure();
     // SAFETY: defined in the shim; all handles are live (crate invariant) and laid out like theirs, and the root is only compared.
     let is_done =
         unsafe { monopour_shim_replace_and_erase(op.raw(), root.raw_to_compare(), count, values, &raw mut around) };
@@ -134,7 +133,7 @@ pub(crate) fn turn_into<'c>(
     successors: &[Block<'c>],
 ) -> Option<(Op<'c>, Surroundings)> {
     let mut around = Surroundings::NONE;
-    let pending = Pending::new(op);
+    let pending = op.pending_erasure();
     // SAFETY: defined in the shim; all handles are live (crate invariant) and laid out like theirs, and the root is only compared.
     let made = unsafe {
         monopour_shim_turn_into(

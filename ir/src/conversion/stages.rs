@@ -119,7 +119,7 @@ impl<'c> Clone<'c> {
 impl Drop for Clone<'_> {
     fn drop(&mut self) {
         let raw = self.0.raw();
-        crate::erased::erasing(self.0);
+        self.0.note_erasing();
         c!(mlirOperationDestroy(raw));
     }
 }

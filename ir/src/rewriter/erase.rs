@@ -2,7 +2,7 @@
 
 use super::Rewriter;
 use crate::conversion::plain::{self, Surroundings};
-use crate::{Block, Change, InsertionPoint, Op, OpParts, OpTemplate, Value, erased};
+use crate::{Block, Change, InsertionPoint, Op, OpParts, OpTemplate, Value};
 use smallvec::SmallVec;
 
 impl<'c> Rewriter<'c> {
@@ -36,7 +36,7 @@ impl<'c> Rewriter<'c> {
         }
         self.step_over(op);
         let raw = op.raw();
-        erased::erasing(op);
+        op.note_erasing();
         c!(mlirOperationDestroy(raw));
     }
     /// The fast path, by one shim call; whether it erased the op.

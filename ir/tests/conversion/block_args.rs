@@ -30,7 +30,7 @@ func.func @f(%a: index) {
         rw.set_attr(op, "function_type", Attr::ty(Type::function(op.context(), &[ty], &[])));
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_eq!(
         module.op().to_string(),
         "\
@@ -76,7 +76,7 @@ func.func @f(%a: i64) {
         rw.erase(op);
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_eq!(
         module.op().to_string(),
         "\
@@ -112,7 +112,7 @@ fn a_cast_made_where_one_of_the_input_was_erased_is_the_drivers() {
         Ok(())
     });
     patterns.add(rename("t.use", "t.used"));
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     let used = module.op().find_all("t.used");
     assert!(used.len() == 50 && used.iter().all(|op| op.operand(0).as_block_arg().is_some()), "{}", module.op());
 }
@@ -133,7 +133,7 @@ fn a_cast_that_a_pattern_makes_is_an_op_like_any_other() {
         Ok(())
     });
     patterns.add(rename("t.b", "t.c"));
-    let stats = check(&module, &target, &patterns, Mode::Full).expect("converts");
+    let stats = check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_eq!((stats.casts_created, stats.casts_left), (0, 0));
     assert_eq!(
         module.op().to_string(),

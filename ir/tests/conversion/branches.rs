@@ -18,8 +18,8 @@ fn becomes(text: &str, expected: &str) {
     let mut patterns = PatternSet::with_converter(&converter);
     retarget(&mut patterns, &converter, "t.a", "n.a");
     functions(&mut patterns, &converter);
-    converts_fully(&module, &target, &patterns);
-    assert_ir(&module, expected);
+    converts_fully(module, &target, &patterns);
+    assert_ir(module, expected);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_branch_that_does_not_say_what_it_hands_over_keeps_the_signature() {
     let mut patterns = PatternSet::with_converter(&converter);
     patterns.add_fn("func.func", |op, _, rw| convert_function(rw, &converter, op));
     fails_with(
-        &module,
+        module,
         &target,
         &patterns,
         r#"
@@ -205,9 +205,9 @@ fn a_block_whose_signature_stays_may_be_reached_by_any_branch() {
         rw.set_attr(op, "done", Attr::unit(op.context()));
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 func.func @f(%arg0: index) attributes {done} {
   "t.br"(%arg0)[^bb2] : (index) -> ()
@@ -248,9 +248,9 @@ func.func @f(%c: i1, %a: complex<f32>, %z: none, %i: index) {
         rw.erase(op);
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 func.func @f(%arg0: i1, %arg1: complex<f32>, %arg2: none, %arg3: index) {
   %0:2 = builtin.unrealized_conversion_cast %arg1 : complex<f32> to f32, f32
@@ -295,9 +295,9 @@ func.func @f(%c: i1, %a: index) {
     target.illegal_op("cf.br");
     let mut patterns = PatternSet::with_converter(&converter);
     branch_with_block(&mut patterns);
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 func.func @f(%arg0: i1, %arg1: index) {
   %0 = builtin.unrealized_conversion_cast %arg1 : index to i64

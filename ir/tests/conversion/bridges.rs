@@ -43,7 +43,7 @@ fn operands_are_read_through_bridges_and_requests_share_none() {
     let stats = convert_bridged(module.op(), ops, BRIDGES, &target(), &patterns()).expect("converts");
     assert_eq!((stats.patterns_applied, stats.casts_created), (2, 0));
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "f.x"() : () -> index
 %1 = "t.to_new"(%0) : (index) -> i64

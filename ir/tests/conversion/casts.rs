@@ -52,9 +52,9 @@ fn parts_of_a_value_that_change_later_stay_parts_of_it() {
     use_all(&mut patterns);
     retype(&mut patterns, "n.lo", "m.lo", "i32");
     retype(&mut patterns, "n.hi", "m.hi", "i64");
-    super::check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    super::check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "m.lo"() : () -> i32
 %1 = "m.hi"() : () -> i64
@@ -83,9 +83,9 @@ fn parts_of_a_value_may_become_several_again() {
         rw.replace_op_with_many(op, &[new.results()]);
         Ok(())
     });
-    super::check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    super::check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = unrealized_conversion_cast to i64
 %1:2 = "m.hi"() : () -> (i32, i32)
@@ -111,9 +111,9 @@ fn parts_are_cast_one_by_one_to_the_types_of_the_converter() {
     let mut patterns = PatternSet::with_converter(&converter);
     split(&mut patterns);
     use_all(&mut patterns);
-    super::check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    super::check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "n.lo"() : () -> i64
 %1 = "n.hi"() : () -> i64
@@ -138,9 +138,9 @@ fn a_cast_is_never_made_a_cast_of_itself() {
         rw.set_attr(op, "done", monopour_ir::Attr::unit(op.context()));
         Ok(())
     });
-    super::check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    super::check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "t.a"() {done} : () -> index
 %1 = unrealized_conversion_cast %0 : index to i64
@@ -167,9 +167,9 @@ fn a_pattern_that_erases_casts_erases_what_nobody_uses() {
         rw.set_attr(op, "done", monopour_ir::Attr::unit(op.context()));
         Ok(())
     });
-    super::check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    super::check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 "n.a"() : () -> ()
 %0 = "t.a"() {done} : () -> index
@@ -181,14 +181,14 @@ fn a_pattern_that_erases_casts_erases_what_nobody_uses() {
 }
 
 /// `t.a` has many users, each converted by its own pattern.
-fn fan_out<'c>(users: usize) -> Module<'c> {
+fn fan_out(users: usize) -> &'static Module<'static> {
     let mut text = "%0 = \"t.a\"() : () -> index\n".to_owned();
     text += &"\"t.b\"(%0) : (index) -> ()\n".repeat(users);
     parse(&text)
 }
 
 /// Each op reads the result of the one before.
-fn chain<'c>(length: usize) -> Module<'c> {
+fn chain(length: usize) -> &'static Module<'static> {
     let mut text = "%0 = \"t.a\"() : () -> index\n".to_owned();
     for i in 1..length {
         text += &format!("%{i} = \"t.c\"(%{}) : (index) -> index\n", i - 1);
@@ -198,7 +198,7 @@ fn chain<'c>(length: usize) -> Module<'c> {
 }
 
 /// Nested loops, each with an iteration argument.
-fn nest<'c>(depth: usize) -> Module<'c> {
+fn nest(depth: usize) -> &'static Module<'static> {
     let mut text = "func.func @f(%lb: i32) {\n%x0 = \"t.a\"() : () -> index\n".to_owned();
     for i in 0..depth {
         text += &format!(
@@ -242,14 +242,14 @@ fn live_casts(module: &Module) -> (usize, usize) {
 fn a_chain_has_one_cast_at_a_time_however_long_it_is() {
     // After a pattern: the cast of the newest value. During a pattern: that of its operand too.
     for length in [2, 10, 300] {
-        assert_eq!(live_casts(&chain(length)), (1, 2), "a chain of {length}");
+        assert_eq!(live_casts(chain(length)), (1, 2), "a chain of {length}");
     }
 }
 
 #[test]
 fn a_thousand_users_share_one_cast() {
     for users in [1, 10, 1_000] {
-        assert_eq!(live_casts(&fan_out(users)), (1, 1), "{users} users");
+        assert_eq!(live_casts(fan_out(users)), (1, 1), "{users} users");
     }
 }
 
@@ -257,7 +257,7 @@ fn a_thousand_users_share_one_cast() {
 fn a_loop_nest_has_a_few_casts_however_deep_it_is() {
     // After a pattern: the iteration argument that the inner loop reads, the inner loop's result for the yield, and the outermost result.
     // During a pattern, also the casts that it is about to make redundant.
-    let counts = [1, 2, 5, 20].map(|depth| live_casts(&nest(depth)));
+    let counts = [1, 2, 5, 20].map(|depth| live_casts(nest(depth)));
     assert_eq!(counts, [(3, 4), (3, 5), (3, 5), (3, 5)]);
 }
 
@@ -280,7 +280,7 @@ fn casts_of_one_value_to_many_types_are_one_per_type() {
             Ok(())
         });
     }
-    let stats = super::check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    let stats = super::check(module, &target, &patterns, Mode::Partial).expect("converts");
     // One to the old type, for a remaining user, and one to each of the three.
     assert_eq!((stats.max_live_casts, stats.casts_created, stats.casts_left), (4, 4, 3));
 }
@@ -300,7 +300,7 @@ fn full_mode_leaves_no_cast_of_several_values() {
     let mut patterns = PatternSet::with_converter(&converter);
     retarget(&mut patterns, &converter, "t.b", "n.b");
     retarget(&mut patterns, &converter, "t.c", "n.c");
-    let stats = converts_fully(&module, &target, &patterns);
+    let stats = converts_fully(module, &target, &patterns);
     assert_eq!((stats.patterns_applied, stats.casts_created, stats.max_live_casts), (20, 10, 1));
 }
 
@@ -321,9 +321,9 @@ fn a_value_that_stands_twice_for_another_may_go_again() {
         rw.erase(op);
         Ok(())
     });
-    converts_fully(&module, &target, &patterns);
+    converts_fully(module, &target, &patterns);
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "n.a"() : () -> index
 "t.keep"(%0) : (index) -> ()

@@ -18,12 +18,12 @@ fn target<'c>() -> ConversionTarget<'c, 'static> {
 #[track_caller]
 pub(crate) fn stops(text: &str, patterns: &PatternSet<'_, '_>, expected: &str) {
     let module = parse(text);
-    let before = snapshot(&module);
+    let before = snapshot(module);
     let options = ConversionOptions { verify_each: true, fingerprint: true, ..Default::default() };
     let on_copy =
         on_clone(module.op(), |clone| convert_with(clone, &target(), patterns, Mode::Partial, options)).map(|_| ());
-    assert_eq!(snapshot(&module), before, "the input is as it was");
-    let in_place = fails_with(&module, &target(), patterns, expected);
+    assert_eq!(snapshot(module), before, "the input is as it was");
+    let in_place = fails_with(module, &target(), patterns, expected);
     assert_eq!(on_copy.expect_err("cannot be converted").to_string(), in_place.to_string());
 }
 
@@ -249,7 +249,7 @@ error[I0010]: 't.b' is illegal in the conversion target and no pattern converts 
 #[test]
 fn creates_invalid_ir() {
     let module = parse(TEXT);
-    let before = snapshot(&module);
+    let before = snapshot(module);
     let mut patterns = PatternSet::new();
     patterns.add_fn("t.a", |op, _, rw| {
         let wrong = create(rw, "arith.addi", op, &[op.operand(0)], &[op.result(0).ty()])?;
@@ -273,7 +273,7 @@ fn creates_invalid_ir() {
             "I0012: the IR is invalid after pattern 'convert t.a' on 't.a'"
         ]
     );
-    assert_eq!(snapshot(&module), before);
+    assert_eq!(snapshot(module), before);
 }
 
 /// A legal user of the replaced value is verified too.
@@ -303,7 +303,7 @@ fn gives_a_value_that_is_defined_after_its_users() {
     let module = parse(
         "func.func @f() -> i32 {\n  %0 = \"t.a\"() : () -> i32\n  %1 = arith.addi %0, %0 : i32\n  return %1 : i32\n}\n",
     );
-    let before = snapshot(&module);
+    let before = snapshot(module);
     let mut patterns = PatternSet::new();
     patterns.add_fn("t.a", |op, _, rw| {
         let end = op.block().and_then(|block| block.terminator()).expect("a terminator");
@@ -324,7 +324,7 @@ fn gives_a_value_that_is_defined_after_its_users() {
             "I0012: the IR is invalid after pattern 'convert t.a' on 't.a'"
         ]
     );
-    assert_eq!(snapshot(&module), before);
+    assert_eq!(snapshot(module), before);
 }
 
 /// The pattern in the first function moves an op out of the second one, which is visited later.
@@ -358,7 +358,7 @@ func.func @second() {
     let expected = "\
 error[I0012]: a pattern took 't.b' out of an op that came later, which confined patterns must not
   --> test.mlir:8:5";
-    fails_with(&module, &target(), &patterns, expected);
+    fails_with(module, &target(), &patterns, expected);
 }
 
 /// Erasing an op that the walk has not reached is refused, and the walk is unaffected.
@@ -375,7 +375,7 @@ fn confined_patterns_that_erase_another_function() {
     let expected = "\
 error[I0012]: pattern 'convert t.a' erases 'func.func', which it neither matched nor made, while it rewrites 't.a'
   --> test.mlir:2:3";
-    fails_with(&module, &target(), &patterns, expected);
+    fails_with(module, &target(), &patterns, expected);
 }
 
 /// The pattern of the root erases functions that were not visited.

@@ -11,10 +11,10 @@ use monopour_ir::conversion::{ConversionTarget, PatternSet};
 #[track_caller]
 fn becomes(text: &str, expected: &str) {
     let module = parse(text);
-    let again = convert_all(&module);
-    assert_ir(&module, expected);
+    let again = convert_all(module);
+    assert_ir(module, expected);
     // The result is legal: a second conversion applies no pattern.
-    assert_eq!((again, convert_all(&module)), (again, 0));
+    assert_eq!((again, convert_all(module)), (again, 0));
 }
 
 /// The number of patterns applied.

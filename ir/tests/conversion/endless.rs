@@ -74,7 +74,7 @@ fn two_ops_that_change_each_other_for_ever() {
             Ok(())
         });
     }
-    fails_with(&module, &target, &patterns, &never_ends("t.b", "1:1", &[("convert t.c", "t.c")]));
+    fails_with(module, &target, &patterns, &never_ends("t.b", "1:1", &[("convert t.c", "t.c")]));
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn target<'c>() -> ConversionTarget<'c, 'static> {
 #[track_caller]
 fn may_not_erase<'c>(text: &str, pick: impl Fn(Op<'c>) -> Op<'c>, what: &str, at: &str) {
     let module = parse(text);
-    let before = snapshot(&module);
+    let before = snapshot(module);
     let mut patterns = PatternSet::new();
     patterns.add_fn("t.a", |op, _, rw| {
         rw.erase(pick(op));
@@ -26,14 +26,14 @@ fn may_not_erase<'c>(text: &str, pick: impl Fn(Op<'c>) -> Op<'c>, what: &str, at
     patterns.add(rename("t.b", "n.b")).add(rename("t.late", "n.late"));
     let target = target();
     on_clone(module.op(), |clone| convert(clone, &target, &patterns, Mode::Partial)).expect_err("cannot be converted");
-    assert_eq!(snapshot(&module), before);
+    assert_eq!(snapshot(module), before);
     let count = |module: &Module<'c>| module.op().nested(monopour_ir::WalkOrder::Pre).len();
-    let ops = count(&module);
+    let ops = count(module);
     let expected =
         format!("error[I0012]: pattern 'convert t.a' erases {what}, while it rewrites 't.a'\n  --> test.mlir:{at}");
-    fails_with(&module, &target, &patterns, &expected);
+    fails_with(module, &target, &patterns, &expected);
     // Only its own op may be erased.
-    assert!(count(&module) >= ops - 1);
+    assert!(count(module) >= ops - 1);
 }
 
 fn nth<'c>(op: Op<'c>, n: usize) -> Op<'c> {
@@ -131,7 +131,7 @@ fn the_module_as_its_own_op() {
         Ok(())
     });
     fails_with(
-        &module,
+        module,
         &target,
         &patterns,
         r#"
@@ -139,7 +139,7 @@ error[I0012]: pattern 'convert builtin.module' erases 'builtin.module', which ha
   --> test.mlir:0:0
 "#,
     );
-    assert_ir(&module, r#""t.a"() : () -> ()"#);
+    assert_ir(module, r#""t.a"() : () -> ()"#);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn its_own_op_while_it_is_used() {
         Ok(())
     });
     fails_with(
-        &module,
+        module,
         &target(),
         &patterns,
         r#"
@@ -208,9 +208,9 @@ fn what_it_holds_and_what_it_made_may_go() {
         Ok(())
     });
     patterns.add(rename("t.b", "n.b"));
-    check(&module, &target(), &patterns, Mode::Full).expect("nobody visits a t.late");
+    check(module, &target(), &patterns, Mode::Full).expect("nobody visits a t.late");
     assert_ir(
-        &module,
+        module,
         r#"
 "n.made"() : () -> ()
 "n.b"() : () -> ()
@@ -238,9 +238,9 @@ fn what_it_took_out_of_its_op_may_go() {
         Ok(())
     });
     patterns.add(rename("t.b", "n.b"));
-    check(&module, &target(), &patterns, Mode::Full).expect("nobody visits a t.late");
+    check(module, &target(), &patterns, Mode::Full).expect("nobody visits a t.late");
     assert_ir(
-        &module,
+        module,
         r#"
 "n.a"() ({
   "n.b"() : () -> ()
@@ -260,9 +260,9 @@ fn an_op_may_be_created_where_its_own_op_was() {
         rw.create(monopour_ir::OpSpec::new("n.second", location))?;
         Ok(())
     });
-    check(&module, &target(), &patterns, Mode::Full).expect("converts");
+    check(module, &target(), &patterns, Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 "n.first"() : () -> ()
 "n.second"() : () -> ()
@@ -305,7 +305,7 @@ fn erased_and_replaced_ops_are_never_visible_to_later_patterns() {
         rw.replace_op(op, &new.results());
         Ok(())
     });
-    let stats = check(&module, &target(), &patterns, Mode::Partial).expect("converts");
+    let stats = check(module, &target(), &patterns, Mode::Partial).expect("converts");
     assert_eq!((stats.patterns_applied, stats.casts_left), (21, 20));
 }
 
@@ -322,7 +322,7 @@ fn what_a_region_holds_is_not_overwritten() {
     });
     patterns.add(rename("t.late", "n.late"));
     fails_with(
-        &module,
+        module,
         &target(),
         &patterns,
         r#"

@@ -6,7 +6,7 @@ use monopour_ir::{Attr, Diagnostic, Diagnostics};
 
 fn fails<'c>(text: &str, target: &ConversionTarget<'c, '_>, patterns: &PatternSet<'c, '_>, mode: Mode) -> Diagnostics {
     let module = parse(text);
-    let errors = check(&module, target, patterns, mode).expect_err("cannot be converted");
+    let errors = check(module, target, patterns, mode).expect_err("cannot be converted");
     module.op().verify_with_diagnostics().expect("what is left is valid");
     errors
 }
@@ -47,7 +47,7 @@ fn unknown_ops_remain_in_partial_mode_only() {
     target.unknown_is_legal(false).legal_dialect("builtin");
     let patterns = PatternSet::new();
     let module = parse("\"t.a\"() : () -> ()\n");
-    check(&module, &target, &patterns, Mode::Partial).expect("may remain");
+    check(module, &target, &patterns, Mode::Partial).expect("may remain");
     let errors = fails("\"t.a\"() : () -> ()\n", &target, &patterns, Mode::Full);
     assert_eq!(
         errors.0[0].message,
@@ -113,7 +113,7 @@ fn invalid_ir_is_noticed_after_the_pattern_that_made_it() {
         rw.erase(op);
         Ok(())
     });
-    let errors = check(&module, &target, &patterns, Mode::Partial).expect_err("invalid");
+    let errors = check(module, &target, &patterns, Mode::Partial).expect_err("invalid");
     assert!(errors.has_errors());
 }
 

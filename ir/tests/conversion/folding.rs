@@ -49,9 +49,9 @@ fn a_join_keeps_its_parts_when_one_of_them_is_converted() {
         Ok(())
     });
     patterns.add(rename("t.low", "n.low"));
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_eq!(
-        body(&module),
+        body(module),
         [
             "%0 = \"n.low\"() : () -> i32",
             "%1 = \"n.high\"() : () -> i32",
@@ -83,8 +83,8 @@ fn parts_that_are_joined_again_are_the_value_itself() {
             rw.replace_op(op, adaptor.operands());
             Ok(())
         });
-        check(&module, &target, &patterns, Mode::Full).expect("no cast is left");
-        assert_eq!(body(&module), ["%0 = \"t.def\"() : () -> i64", "\"t.use\"(%0) : (i64) -> ()"]);
+        check(module, &target, &patterns, Mode::Full).expect("no cast is left");
+        assert_eq!(body(module), ["%0 = \"t.def\"() : () -> i64", "\"t.use\"(%0) : (i64) -> ()"]);
     }
 }
 
@@ -106,9 +106,9 @@ fn a_cast_to_many_does_not_stack_on_a_cast_to_one() {
         rw.erase(op);
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_eq!(
-        body(&module),
+        body(module),
         [
             "%0 = \"n.def\"() : () -> i8",
             "%1:2 = unrealized_conversion_cast %0 : i8 to i32, i32",
@@ -133,9 +133,9 @@ fn a_block_converted_before_those_that_branch_to_it_is_handed_new_values() {
         rw.set_attr(op, "function_type", Attr::ty(ty));
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Full).expect("no cast is left");
+    check(module, &target, &patterns, Mode::Full).expect("no cast is left");
     assert_eq!(
-        body(&module),
+        body(module),
         [
             "func.func @f(%arg0: i64) {",
             "cf.br ^bb2(%arg0 : i64)",
@@ -159,11 +159,11 @@ fn casts_of_the_input_that_no_visit_reaches_are_left_alone() {
         rw.replace_op(op, &new.results());
         Ok(())
     });
-    let errors = check(&module, &target, &patterns, Mode::Full).expect_err("a cast is left");
+    let errors = check(module, &target, &patterns, Mode::Full).expect_err("a cast is left");
     let said: Vec<_> = errors.0.iter().map(|error| error.message.as_str()).collect();
     assert_eq!(said, ["a cast from i32 to i64 is left after a full conversion"]);
     assert_eq!(
-        body(&module),
+        body(module),
         [
             "%0 = \"n.old\"() : () -> i32",
             "%1 = unrealized_conversion_cast %0 : i32 to i64",
@@ -191,7 +191,7 @@ fn a_cast_at_the_address_of_an_erased_one_of_the_input_is_the_drivers() {
         rw.replace_op(op, &new.results());
         Ok(())
     });
-    let errors = check(&module, &target, &patterns, Mode::Full).expect_err("100 casts are left");
+    let errors = check(module, &target, &patterns, Mode::Full).expect_err("100 casts are left");
     assert_eq!(errors.0.iter().filter(|error| error.code == "I0013").count(), 100);
 }
 
@@ -219,9 +219,9 @@ fn casts_of_the_parts_of_a_cast_become_casts_of_what_replaces_them() {
         rw.erase(op);
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_eq!(
-        body(&module),
+        body(module),
         [
             "%0:2 = \"n.def\"() : () -> (i32, i32)",
             "%1 = unrealized_conversion_cast %0#0 : i32 to i8",
@@ -255,7 +255,7 @@ fn casts_that_are_left_stand_in_one_order() {
         });
         let options = ConversionOptions { worklist_order, ..Default::default() };
         convert_with(module.op(), &target, &patterns, Mode::Partial, options).expect("converts");
-        texts.push(body(&module));
+        texts.push(body(module));
     }
     assert_eq!(texts[0], texts[1]);
     assert_eq!(

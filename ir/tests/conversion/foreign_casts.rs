@@ -38,7 +38,7 @@ fn a_cast_at_the_address_of_an_erased_one_is_the_drivers() {
     });
     retype(&mut patterns, "t.a", "n.a", "i64");
     patterns.add(rename("t.b", "n.b"));
-    let stats = check(&module, &target, &patterns, Mode::Full).expect("converts");
+    let stats = check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_eq!((stats.casts_left, stats.max_live_casts, module.op().find_all(CAST).len()), (0, 1, 0));
     let users = module.op().find_all("n.b");
     assert!(users.iter().all(|user| user.operand(0).ty() == wide(*user)));
@@ -65,10 +65,10 @@ fn casts_that_a_pattern_creates_are_its_own() {
         rw.erase(op);
         Ok(())
     });
-    let stats = check(&module, &target, &patterns, Mode::Full).expect("converts");
+    let stats = check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_eq!((stats.casts_created, stats.casts_left), (0, 0));
     assert_ir(
-        &module,
+        module,
         r#"
 %0:2 = "n.a"() : () -> (i64, i64)
 %1 = unrealized_conversion_cast %0#0, %0#1 : i64, i64 to index
@@ -128,10 +128,10 @@ fn copies_of_casts_are_casts_of_the_driver_where_the_originals_are() {
     retype(&mut patterns, "t.a", "n.a", "i64");
     retype(&mut patterns, "t.b", "n.b", "i64");
     copy_twice(&mut patterns);
-    let stats = check(&module, &target, &patterns, Mode::Full).expect("converts");
+    let stats = check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_eq!(stats.casts_left, 0);
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "n.a"() : () -> i64
 %1 = "t.def"() : () -> i8
@@ -189,10 +189,10 @@ fn a_copy_of_a_region_with_casts_in_it_is_cleaned_up_like_the_region() {
         rw.erase(op);
         Ok(())
     });
-    let stats = check(&module, &target, &patterns, Mode::Full).expect("converts");
+    let stats = check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_eq!(stats.casts_left, 0);
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "n.a"() : () -> i64
 "t.outer"() ({
@@ -234,7 +234,7 @@ fn casts_to_several_types_are_casts_of_the_newest_value() {
 "t.keep"(%1) : (i128) -> ()
 "#,
     );
-    let converter = halves(&module);
+    let converter = halves(module);
     let mut target = ConversionTarget::new();
     target.illegal_op("t.a").illegal_op("t.use").illegal_op("t.again");
     target.dynamically_legal_op("n.a", |op| op.attr("again").is_none());
@@ -251,10 +251,10 @@ fn casts_to_several_types_are_casts_of_the_newest_value() {
         rw.erase(op);
         Ok(())
     });
-    let stats = check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    let stats = check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_eq!(stats.casts_left, module.op().find_all(CAST).len());
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "m.a"() : () -> f32
 %1:2 = unrealized_conversion_cast %0 : f32 to i32, i32
@@ -271,7 +271,7 @@ fn casts_to_several_types_are_casts_of_the_newest_value() {
 #[test]
 fn casts_of_parts_are_counted_where_materializations_take_the_whole() {
     let module = parse("%0 = \"t.a\"() : () -> i128\n\"t.narrow\"(%0) : (i128) -> ()\n\"t.keep\"(%0) : (i128) -> ()\n");
-    let mut converter = halves(&module);
+    let mut converter = halves(module);
     converter.add_source_materialization(|rw, wanted| {
         (wanted.inputs.len() == 2).then(|| {
             let spec = OpSpec::new("n.join", wanted.location).operands(wanted.inputs).results(wanted.types);
@@ -294,10 +294,10 @@ fn casts_of_parts_are_counted_where_materializations_take_the_whole() {
         rw.erase(op);
         Ok(())
     });
-    let stats = check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    let stats = check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_eq!(stats.casts_left, module.op().find_all(CAST).len());
     assert_ir(
-        &module,
+        module,
         r#"
 %0:2 = "n.a"() : () -> (i32, i32)
 %1 = "n.join"(%0#0, %0#1) : (i32, i32) -> i128
@@ -349,9 +349,9 @@ fn a_cast_takes_no_attribute_along() {
         rw.erase(op);
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "n.a"() : () -> i64
 "n.b"(%0) : (i64) -> ()

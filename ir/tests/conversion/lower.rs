@@ -26,7 +26,7 @@ pub(crate) fn body_text(module: &Module) -> String {
 /// Converts in partial mode with all checks, which must fail; returns the diagnostics. The remaining IR must be valid.
 #[track_caller]
 pub(crate) fn fails_with<'c>(
-    module: &Module<'c>,
+    module: &'c Module<'c>,
     target: &ConversionTarget<'c, '_>,
     patterns: &PatternSet<'c, '_>,
     expected: &str,
@@ -42,7 +42,7 @@ pub(crate) fn fails_with<'c>(
 /// Converts in full mode, verified after every pattern; no cast is left, and all casts were within the bound.
 #[track_caller]
 pub(crate) fn converts_fully<'c>(
-    module: &Module<'c>,
+    module: &'c Module<'c>,
     target: &ConversionTarget<'c, '_>,
     patterns: &PatternSet<'c, '_>,
 ) -> ConversionStats {

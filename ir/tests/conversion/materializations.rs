@@ -60,10 +60,10 @@ fn casts_to_and_from_ops_that_stay_become_ops() {
     let module = parse(TEXT);
     let mut converter = widening(module.context());
     converter.add_source_materialization(through("n.to_old")).add_target_materialization(through("n.to_new"));
-    let stats = check(&module, &target(), &patterns(&converter), Mode::Full).expect("converts");
+    let stats = check(module, &target(), &patterns(&converter), Mode::Full).expect("converts");
     assert_eq!(stats.casts_left, 0);
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "t.def"() : () -> index
 %1 = "n.to_new"(%0) : (index) -> i64
@@ -81,9 +81,9 @@ fn the_last_materialization_is_asked_first_and_may_pass() {
     let mut converter = widening(module.context());
     converter.add_source_materialization(through("n.first")).add_source_materialization(|_, _| None);
     converter.add_target_materialization(through("n.first")).add_target_materialization(through("n.second"));
-    check(&module, &target(), &patterns(&converter), Mode::Full).expect("converts");
+    check(module, &target(), &patterns(&converter), Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "t.def"() : () -> index
 %1 = "n.second"(%0) : (index) -> i64
@@ -108,9 +108,9 @@ fn what_a_materialization_makes_is_converted_further() {
         rw.replace_op(op, &new.results());
         Ok(())
     });
-    check(&module, &target(), &patterns, Mode::Full).expect("converts");
+    check(module, &target(), &patterns, Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "t.def"() : () -> index
 %1 = "n.half"(%0) : (index) -> i64
@@ -131,10 +131,10 @@ fn casts_that_no_materialization_takes_are_left() {
     // Values of other types than the requested ones, and the cast itself, are not accepted.
     converter.add_source_materialization(|_, wanted| Some(wanted.inputs.to_vec()));
     converter.add_target_materialization(|rw, wanted| Some(vec![rw.cast(wanted.inputs[0], wanted.types[0])]));
-    let stats = check(&module, &target(), &patterns(&converter), Mode::Partial).expect("converts");
+    let stats = check(module, &target(), &patterns(&converter), Mode::Partial).expect("converts");
     assert_eq!(stats.casts_left, 2);
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "t.def"() : () -> index
 %1 = unrealized_conversion_cast %0 : index to i64
@@ -151,7 +151,7 @@ fn one_direction_is_enough_for_one_direction() {
     let module = parse(TEXT);
     let mut converter = widening(module.context());
     converter.add_target_materialization(through("n.to_new"));
-    let errors = check(&module, &target(), &patterns(&converter), Mode::Full).expect_err("a cast is left");
+    let errors = check(module, &target(), &patterns(&converter), Mode::Full).expect_err("a cast is left");
     assert_eq!(
         errors.to_string(),
         r#"
@@ -174,7 +174,7 @@ fn materializations_that_a_pattern_undoes_are_stopped() {
         Ok(())
     });
     fails_with(
-        &module,
+        module,
         &target(),
         &patterns,
         r#"
@@ -194,7 +194,7 @@ fn a_materialization_that_erases_what_is_not_its_own_is_stopped() {
         None
     });
     fails_with(
-        &module,
+        module,
         &target(),
         &patterns(&converter),
         r#"
@@ -219,9 +219,9 @@ fn a_materialization_may_erase_what_it_made() {
     let module = parse(TEXT);
     let mut converter = widening(module.context());
     converter.add_source_materialization(with_a_trial).add_target_materialization(with_a_trial);
-    check(&module, &target(), &patterns(&converter), Mode::Full).expect("converts");
+    check(module, &target(), &patterns(&converter), Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "t.def"() : () -> index
 %1 = "n.cast"(%0) : (index) -> i64
@@ -246,9 +246,9 @@ fn several_values_are_materialized_as_one_and_one_as_several() {
     converter.add_source_materialization(through("n.join")).add_target_materialization(through("n.split"));
     let mut patterns = PatternSet::with_converter(&converter);
     super::lower::retarget(&mut patterns, &converter, "t.a", "n.a");
-    check(&module, &target(), &patterns, Mode::Full).expect("converts");
+    check(module, &target(), &patterns, Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "t.def"() : () -> complex<f32>
 %1:2 = "n.split"(%0) : (complex<f32>) -> (f32, f32)
@@ -281,9 +281,9 @@ fn a_rule_may_look_at_the_value() {
     assert_eq!(types(module.op().find_all("t.def")[0].result(0)).as_deref(), Some("i64"));
     // Such rules are skipped for a type without a value.
     assert_eq!(converter.convert_to_one(constant.ty()).map(|ty| ty.to_string()).as_deref(), Some("i64"));
-    check(&module, &target(), &patterns(&converter), Mode::Partial).expect("converts");
+    check(module, &target(), &patterns(&converter), Mode::Partial).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 %c3 = arith.constant 3 : index
 %0 = unrealized_conversion_cast %c3 : index to i8
@@ -300,7 +300,7 @@ fn an_operand_of_a_type_that_is_not_converted_is_the_reason() {
     let mut converter = widening(module.context());
     converter.add(|ty| ty.is_float().then_some(TypeConversion::Illegal));
     fails_with(
-        &module,
+        module,
         &target(),
         &patterns(&converter),
         r#"
@@ -324,7 +324,7 @@ fn a_block_argument_of_a_type_that_is_not_converted_keeps_all_signatures() {
     let mut patterns = PatternSet::with_converter(&converter);
     patterns.add_fn("func.func", |op, _, rw| rw.convert_region_types(op.region(0), &converter));
     fails_with(
-        &module,
+        module,
         &target,
         &patterns,
         r#"
@@ -365,9 +365,9 @@ fn without_a_converter_the_newest_value_is_seen() {
         Err(Declined::no_match(format!("{old} became {new}, {} stays", adaptor.operand(0).ty())))
     });
     patterns.add(rename("t.b", "n.b"));
-    check(&module, &target(), &patterns, Mode::Partial).expect("converts");
+    check(module, &target(), &patterns, Mode::Partial).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "t.def"() : () -> index
 %1 = "n.a"(%0) : (index) -> i64

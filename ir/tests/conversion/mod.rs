@@ -29,16 +29,16 @@ use monopour_ir::conversion::{
 use monopour_ir::conversion::{ConversionPattern, ConversionRewriter, ConversionStats, Declined};
 use monopour_ir::{Context, Diagnostics, Module, Op, OpSpec, Value};
 
-/// Parses a module with unregistered dialects.
-pub(crate) fn parse<'c>(text: &str) -> Module<'c> {
+/// Parses a module with unregistered dialects; it is never freed, like its context, as targets and patterns are used for several.
+pub(crate) fn parse(text: &str) -> &'static Module<'static> {
     let cx = Context::new();
     cx.allow_unregistered_dialects(true);
-    Module::parse(cx, text.as_bytes(), "test.mlir").expect("parses")
+    Box::leak(Box::new(Module::parse(cx, text.as_bytes(), "test.mlir").expect("parses")))
 }
 
 /// Converts with verification after every pattern.
 pub(crate) fn check<'c>(
-    module: &Module<'c>,
+    module: &'c Module<'c>,
     target: &ConversionTarget<'c, '_>,
     patterns: &PatternSet<'c, '_>,
     mode: Mode,
@@ -95,7 +95,7 @@ pub(crate) fn rename(from: &'static str, to: &'static str) -> Rename {
     Rename { from, to, benefit: 1, declines: false }
 }
 
-fn names<'c>(module: &Module<'c>) -> Vec<&'c str> {
+fn names<'c>(module: &'c Module<'c>) -> Vec<&'c str> {
     module.op().nested(monopour_ir::WalkOrder::Pre).iter().map(|op| op.name()).filter(|n| n.starts_with("t.")).collect()
 }
 
@@ -108,8 +108,8 @@ fn higher_benefit_is_tried_first_and_a_fallback_takes_over() {
     patterns.add(rename("t.a", "t.low"));
     patterns.add(Rename { benefit: 5, declines: true, ..rename("t.a", "t.high") });
     patterns.add(Rename { benefit: 3, ..rename("t.a", "t.middle") });
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
-    assert_eq!(names(&module), ["t.middle"]);
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
+    assert_eq!(names(module), ["t.middle"]);
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn equal_benefits_go_by_registration() {
     target.illegal_op("t.a");
     let mut patterns = PatternSet::new();
     patterns.add(rename("t.a", "t.first")).add(rename("t.a", "t.second"));
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
-    assert_eq!(names(&module), ["t.first"]);
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
+    assert_eq!(names(module), ["t.first"]);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn an_expansion_is_converted_further_depth_first() {
     let stats = convert_with(module.op(), &target, &patterns, Mode::Full, options).expect("converts");
     assert_eq!(order, ["t.a", "t.b", "t.c", "t.b", "t.c", "t.a", "t.b", "t.c", "t.b", "t.c"]);
     assert_eq!((stats.patterns_applied, stats.casts_created), (10, 0));
-    assert_eq!(names(&module), ["t.d"; 4]);
+    assert_eq!(names(module), ["t.d"; 4]);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn erased_ops_are_never_visited_even_where_addresses_are_used_again() {
     // No pattern for t.prey: a visit of one would fail the conversion.
     let stats = convert(module.op(), &target, &patterns, Mode::Full).expect("converts");
     assert_eq!(stats.patterns_applied, 200);
-    assert_eq!(names(&module), ["t.fed"; 200]);
+    assert_eq!(names(module), ["t.fed"; 200]);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_replaced_root_is_allowed() {
         Ok(())
     });
     convert(func, &target, &patterns, Mode::Partial).expect("converts");
-    assert_eq!(names(&module), ["t.gone"]);
+    assert_eq!(names(module), ["t.gone"]);
 }
 
 #[test]
@@ -218,6 +218,6 @@ fn an_op_changed_by_a_later_pattern_is_visited_again() {
         Ok(())
     });
     patterns.add(rename("t.use", "t.used"));
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
-    assert_eq!(names(&module), ["t.outer", "t.used", "t.new"]);
+    check(module, &target, &patterns, Mode::Full).expect("converts");
+    assert_eq!(names(module), ["t.outer", "t.used", "t.new"]);
 }

@@ -58,11 +58,11 @@ fn op_of_module<'c>(rw: &monopour_ir::Rewriter<'c>) -> Op<'c> {
 #[test]
 fn a_clone_that_fails_leaves_the_input_bit_for_bit() {
     let module = parse(TEXT);
-    let before = snapshot(&module);
+    let before = snapshot(module);
     let handles = module.op().nested(WalkOrder::Pre);
     let errors = on_clone(module.op(), |clone| convert_all(clone, false)).expect_err("t.b cannot be converted");
     assert_eq!(errors.0.len(), 1);
-    assert_eq!(snapshot(&module), before);
+    assert_eq!(snapshot(module), before);
     // The ops are the same objects.
     assert_eq!(module.op().nested(WalkOrder::Pre), handles);
     // In place, the rest has been converted, and is valid.
@@ -77,12 +77,12 @@ fn a_clone_that_succeeds_is_what_in_place_gives() {
     let root = on_copy.op();
     on_clone(root, |clone| convert_all(clone, true)).expect("converts");
     convert_all(in_place.op(), true).expect("converts");
-    assert_eq!(snapshot(&on_copy), snapshot(&in_place));
+    assert_eq!(snapshot(on_copy), snapshot(in_place));
     assert_eq!(on_copy.op(), root, "the module is the same op");
     let attrs: Vec<String> = root.attrs().into_iter().map(|(name, _)| name).collect();
     assert_eq!(attrs, ["t.after", "t.stays"]);
     assert_ir(
-        &on_copy,
+        on_copy,
         r#"
 func.func @f(%arg0: f32, %arg1: f32, %arg2: i64) -> i64 {
   %0 = "n.a"(%arg0, %arg1, %arg2) : (f32, f32, i64) -> i64
@@ -99,7 +99,7 @@ func.func @f(%arg0: f32, %arg1: f32, %arg2: i64) -> i64 {
 #[test]
 fn a_conversion_on_a_clone_may_fail_at_its_last_stage() {
     let module = parse("\"t.a\"() : () -> ()\n");
-    let before = snapshot(&module);
+    let before = snapshot(module);
     let (mut first, mut second) = (ConversionTarget::new(), ConversionTarget::new());
     first.illegal_op("t.a");
     second.illegal_op("t.b");
@@ -110,11 +110,11 @@ fn a_conversion_on_a_clone_may_fail_at_its_last_stage() {
         convert(clone, &second, &patterns, Mode::Full)
     });
     assert_eq!(errors.expect_err("t.b stays").0[0].code, "I0010");
-    assert_eq!(snapshot(&module), before);
+    assert_eq!(snapshot(module), before);
 }
 
 /// The result of the analysis: the names and positions of ops.
-fn analyzed<'c>(module: &Module<'c>, target: &ConversionTarget<'c, '_>, patterns: &PatternSet<'c, '_>) -> String {
+fn analyzed<'c>(module: &'c Module<'c>, target: &ConversionTarget<'c, '_>, patterns: &PatternSet<'c, '_>) -> String {
     let before = snapshot(module);
     let analysis = analyze_conversion(module.op(), target, patterns).expect("no contract is broken");
     assert_eq!(snapshot(module), before, "nothing changes");
@@ -152,7 +152,7 @@ fn the_analysis_says_what_would_be_converted_and_what_would_not() {
     patterns.add_fn("t.b", |_, _, _| Err(Declined::no_match("has a region")));
     // Its result is illegal and cannot be converted: the op is blocked.
     patterns.add(rename("t.c", "t.never")).add(rename("t.d", "t.a"));
-    let text = analyzed(&module, &target, &patterns);
+    let text = analyzed(module, &target, &patterns);
     assert_eq!(
         text,
         r#"
@@ -178,7 +178,7 @@ fn the_analysis_lists_unknown_ops_only_where_a_pattern_converts_them() {
     target.unknown_is_legal(false).legal_dialect("n").illegal_op("t.c").legal_dialect("builtin");
     let mut patterns = PatternSet::new();
     patterns.add(rename("t.a", "n.a")).add(rename("t.c", "t.b"));
-    let text = analyzed(&module, &target, &patterns);
+    let text = analyzed(module, &target, &patterns);
     assert_eq!(
         text,
         r#"
@@ -202,7 +202,7 @@ fn the_analysis_does_not_blame_an_op_for_what_a_materialization_makes() {
     target.illegal_op("t.a").illegal_op("t.never");
     let mut patterns = PatternSet::with_converter(&converter);
     retarget(&mut patterns, &converter, "t.a", "n.a");
-    let text = analyzed(&module, &target, &patterns);
+    let text = analyzed(module, &target, &patterns);
     assert_eq!(
         text,
         r#"
@@ -220,14 +220,14 @@ error[I0010]: 't.never' is illegal in the conversion target and no pattern conve
 #[test]
 fn the_analysis_stops_at_a_pattern_that_breaks_its_contract() {
     let module = parse("\"t.a\"() : () -> ()\n");
-    let before = snapshot(&module);
+    let before = snapshot(module);
     let mut target = ConversionTarget::new();
     target.illegal_op("t.a");
     let mut patterns = PatternSet::new();
     patterns.add_fn("t.a", |_, _, _| Ok(()));
     let errors = analyze_conversion(module.op(), &target, &patterns).expect_err("a broken contract");
     assert_eq!(errors.0[0].code, "I0012");
-    assert_eq!(snapshot(&module), before);
+    assert_eq!(snapshot(module), before);
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn the_result_does_not_depend_on_the_order_of_the_worklist() {
         patterns.add(rename("t.b", "n.b")).add(rename("t.d", "n.d"));
         let options = ConversionOptions { worklist_order: order, verify_each: true, ..Default::default() };
         convert_with(module.op(), &target, &patterns, Mode::Full, options).expect("converts");
-        body_text(&module)
+        body_text(module)
     };
     let depth_first = in_order(WorklistOrder::DepthFirst);
     assert_eq!(in_order(WorklistOrder::LastFirst), depth_first);

@@ -28,8 +28,8 @@ fn becomes(text: &str, expected: &str) {
     target.illegal_dialect("t");
     let mut patterns = PatternSet::new();
     patterns.add_op_fn("t.split", split);
-    converts_fully(&module, &target, &patterns);
-    assert_ir(&module, expected);
+    converts_fully(module, &target, &patterns);
+    assert_ir(module, expected);
 }
 
 #[test]
@@ -177,7 +177,7 @@ func.func @f() {
         rw.erase(op);
         Ok(())
     });
-    converts_fully(&module, &target, &patterns);
+    converts_fully(module, &target, &patterns);
     assert!(module.op().find_all("n.gone").is_empty());
     assert_eq!(module.op().find_all("cf.br").len(), 5);
 }

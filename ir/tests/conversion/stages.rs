@@ -179,15 +179,15 @@ const ORDERS: [[&str; 3]; 6] = [
 fn the_order_of_stages_does_not_matter() {
     let results = ORDERS.map(|[first, second, third]| {
         let module = parse(TEXT);
-        convert(&module, &[first, second, third, "reconcile"]);
+        convert(module, &[first, second, third, "reconcile"]);
         assert_eq!(module.op().find_all(CAST).len(), 0, "{first}, {second}, {third}");
         module
     });
     for (result, order) in results.iter().zip(ORDERS) {
-        assert_eq!(body_text(result), body_text(&results[0]), "{order:?}");
+        assert_eq!(body_text(result), body_text(results[0]), "{order:?}");
     }
     assert_ir(
-        &results[0],
+        results[0],
         r#"
 llvm.func @f(%arg0: i64, %arg1: i1, %arg2: i64) -> i64 {
   %0 = llvm.add %arg0, %arg0 : i64
@@ -214,8 +214,8 @@ llvm.func @g(%arg0: i64) -> i64 {
 fn functions_and_branches_alone_leave_casts_to_the_ops_between_them() {
     let text = |order: &[&str]| {
         let module = parse(TEXT);
-        convert(&module, order);
-        (body_text(&module), module)
+        convert(module, order);
+        (body_text(module), module)
     };
     let (func_first, module) = text(&["func", "cf", "reconcile"]);
     let (cf_first, _) = text(&["cf", "func", "reconcile"]);
@@ -235,11 +235,11 @@ fn one_stage_for_all_gives_the_same_without_reconciling() {
     func_patterns(&mut patterns, &converter);
     cf_patterns(&mut patterns, &converter);
     arith_patterns(&mut patterns, &converter);
-    let stats = super::check(&module, &target, &patterns, Mode::Full).expect("converts");
+    let stats = super::check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_eq!(stats.casts_left, 0);
     let in_stages = parse(TEXT);
-    convert(&in_stages, &["func", "cf", "arith", "reconcile"]);
-    assert_eq!(body_text(&module), body_text(&in_stages));
+    convert(in_stages, &["func", "cf", "arith", "reconcile"]);
+    assert_eq!(body_text(module), body_text(in_stages));
 }
 
 #[test]
@@ -269,5 +269,5 @@ error[I0010]: 't.b' is illegal in the conversion target and no pattern converts 
         .trim_matches('\n'),
         "the diagnostics are:\n{errors}\n"
     );
-    assert_ir(&module, "\"t.b\"() : () -> ()\n\"t.d\"() : () -> ()");
+    assert_ir(module, "\"t.b\"() : () -> ()\n\"t.d\"() : () -> ()");
 }

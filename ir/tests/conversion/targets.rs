@@ -44,9 +44,9 @@ fn a_generic_pattern_takes_what_nobody_else_does() {
     patterns.add(Wrap { benefit: 0 });
     patterns.add(Rename { declines: true, ..rename("t.a", "n.never") });
     patterns.add(rename("t.b", "n.b"));
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
+    check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 "t.wrap"() {op = "t.a"} : () -> ()
 "n.b"() : () -> ()
@@ -63,9 +63,9 @@ fn a_generic_pattern_of_high_benefit_comes_first() {
     let mut patterns = PatternSet::new();
     patterns.add(Rename { benefit: 5, ..rename("t.a", "n.a") });
     patterns.add(Wrap { benefit: 6 });
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
+    check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 "t.wrap"() {op = "t.a"} : () -> ()
 "t.b"() : () -> ()
@@ -83,7 +83,7 @@ fn patterns_are_tried_by_benefit_then_by_registration() {
     let says = |benefit, to| Rename { benefit, declines: true, ..rename("t.a", to) };
     patterns.add(says(1, "third")).add(says(7, "first")).add(says(1, "fourth")).add(says(2, "second"));
     fails_with(
-        &module,
+        module,
         &target,
         &patterns,
         r#"
@@ -113,10 +113,10 @@ fn an_expansion_of_an_expansion_is_converted_where_it_stands() {
         });
     }
     patterns.add(rename("t.one", "n.one"));
-    let stats = check(&module, &target, &patterns, Mode::Full).expect("converts");
+    let stats = check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_eq!(stats.patterns_applied, 1 + 3 + 6);
     assert_ir(
-        &module,
+        module,
         r#"
 "n.one"() : () -> ()
 "t.x"() : () -> ()
@@ -164,9 +164,9 @@ fn what_a_new_op_holds_is_converted_too() {
         Ok(())
     });
     patterns.add(rename("t.b", "n.b"));
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
+    check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 "n.copy"() ({
   "n.b"() : () -> ()
@@ -207,9 +207,9 @@ fn a_predicate_decides_op_by_op() {
     target.dynamically_legal_dialect("t", |op| op.attr("keep").is_some());
     let mut patterns = PatternSet::new();
     patterns.add(rename("t.a", "n.a")).add(rename("t.b", "n.b"));
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
+    check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 "t.a"() {keep} : () -> ()
 "n.a"() : () -> ()
@@ -227,17 +227,17 @@ fn an_unknown_op_is_converted_if_a_pattern_can_and_stays_if_none_does() {
     let mut patterns = PatternSet::new();
     patterns.add(rename("t.a", "n.a"));
     patterns.add(Rename { declines: true, ..rename("t.b", "n.b") });
-    let stats = check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    let stats = check(module, &target, &patterns, Mode::Partial).expect("converts");
     assert_eq!(stats.patterns_applied, 1);
     assert_ir(
-        &module,
+        module,
         r#"
 "n.a"() : () -> ()
 "t.b"() : () -> ()
 "u.a"() : () -> ()
 "#,
     );
-    let errors = check(&module, &target, &patterns, Mode::Full).expect_err("two ops are not known");
+    let errors = check(module, &target, &patterns, Mode::Full).expect_err("two ops are not known");
     assert_eq!(
         errors.to_string(),
         r#"
@@ -274,10 +274,10 @@ fn what_a_recursively_legal_op_holds_stays() {
     target.illegal_op("t.a").recursively_legal_op_if("t.box", |op| op.attr("open").is_none());
     let mut patterns = PatternSet::new();
     patterns.add(rename("t.a", "n.a"));
-    let stats = check(&module, &target, &patterns, Mode::Full).expect("converts");
+    let stats = check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_eq!(stats.patterns_applied, 2);
     assert_ir(
-        &module,
+        module,
         r#"
 "n.a"() : () -> ()
 "t.box"() ({
@@ -305,7 +305,7 @@ fn an_illegal_op_is_not_recursively_legal() {
     let mut patterns = PatternSet::new();
     patterns.add(rename("t.a", "n.a"));
     fails_with(
-        &module,
+        module,
         &target,
         &patterns,
         r#"
@@ -330,9 +330,9 @@ fn what_is_created_in_a_recursively_legal_op_stays() {
         rw.erase(op);
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
+    check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 "t.box"() ({
   "t.a"() : () -> ()
@@ -353,9 +353,9 @@ fn an_op_that_closes_keeps_what_it_holds() {
         rw.erase(op);
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Full).expect("what stays illegal stays in a box");
+    check(module, &target, &patterns, Mode::Full).expect("what stays illegal stays in a box");
     assert_ir(
-        &module,
+        module,
         r#"
 "t.box"() ({
   "t.a"() : () -> ()
@@ -377,9 +377,9 @@ fn an_op_that_opens_shows_what_it_holds() {
         Ok(())
     });
     patterns.add(rename("t.a", "n.a"));
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
+    check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 "t.box"() ({
   "n.a"() : () -> ()

@@ -48,9 +48,9 @@ fn target<'c>() -> ConversionTarget<'c, 'static> {
 #[test]
 fn a_terminator_turns_into_a_branch() {
     let module = parse(TEXT);
-    check(&module, &target(), &patterns(false), Mode::Partial).expect("converts");
+    check(module, &target(), &patterns(false), Mode::Partial).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 func.func @f(%arg0: i32, %arg1: i32) {
   %0 = "n.wide"() : () -> i32
@@ -66,10 +66,10 @@ func.func @f(%arg0: i32, %arg1: i32) {
 #[test]
 fn and_so_it_does_while_a_cast_is_alive() {
     let module = parse(TEXT);
-    let stats = check(&module, &target(), &patterns(true), Mode::Partial).expect("converts");
+    let stats = check(module, &target(), &patterns(true), Mode::Partial).expect("converts");
     assert_eq!(stats.casts_left, 1);
     assert_ir(
-        &module,
+        module,
         r#"
 func.func @f(%arg0: i32, %arg1: i32) {
   %0 = "n.wide"() : () -> i64
@@ -95,7 +95,7 @@ fn an_op_whose_own_result_replaces_another_is_still_read() {
         Ok(())
     });
     fails_with(
-        &module,
+        module,
         &target(),
         &patterns,
         r#"
@@ -117,7 +117,7 @@ fn what_is_not_the_patterns_own_does_not_turn() {
         Ok(())
     });
     fails_with(
-        &module,
+        module,
         &target(),
         &patterns,
         r#"
@@ -150,9 +150,9 @@ fn held_ops_are_forgotten(count: usize) {
         Ok(())
     });
     patterns.add_op_fn("t.in", |op, _| panic!("{} is gone before its turn comes", op.name()));
-    let stats = check(&module, &target(), &patterns, Mode::Full).expect("converts");
+    let stats = check(module, &target(), &patterns, Mode::Full).expect("converts");
     assert_eq!(stats.patterns_applied, 3);
-    assert_ir(&module, &format!("func.func @f() {{\n{}  return\n}}\n", "  \"n.staying\"() : () -> ()\n".repeat(6)));
+    assert_ir(module, &format!("func.func @f() {{\n{}  return\n}}\n", "  \"n.staying\"() : () -> ()\n".repeat(6)));
 }
 
 #[test]

@@ -48,8 +48,8 @@ fn a_chain_changes_type_without_a_cast_left() {
     widen(&mut patterns, "t.def", "n.def");
     widen(&mut patterns, "t.add", "n.add");
     widen(&mut patterns, "t.use", "n.use");
-    let stats = check(&module, &target, &patterns, Mode::Full).expect("converts");
-    assert_eq!(casts(&module), 0);
+    let stats = check(module, &target, &patterns, Mode::Full).expect("converts");
+    assert_eq!(casts(module), 0);
     // One per replaced value. The casts of a pattern's own operands live until it has ended: %0 and %1 beside the new %2.
     assert_eq!((stats.patterns_applied, stats.casts_created), (4, 3));
     assert_eq!(stats.max_live_casts, 3);
@@ -70,9 +70,9 @@ fn original_types_are_visible_beside_the_new_ones() {
         Ok(())
     });
     patterns.add_fn("t.add", |_, _, _| Err(Declined::no_match("legal ops are not rewritten")));
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     // Both t.add read %0 through one shared cast.
-    assert_eq!(casts(&module), 1);
+    assert_eq!(casts(module), 1);
     let cast = module.op().find_all("builtin.unrealized_conversion_cast")[0];
     assert_eq!(cast.result(0).uses().len(), 3);
 }
@@ -84,7 +84,7 @@ fn a_cast_to_a_legal_user_is_an_error_in_full_mode() {
     target.illegal_op("t.def");
     let mut patterns = PatternSet::new();
     widen(&mut patterns, "t.def", "n.def");
-    let errors = check(&module, &target, &patterns, Mode::Full).expect_err("a cast is left");
+    let errors = check(module, &target, &patterns, Mode::Full).expect_err("a cast is left");
     assert_eq!(errors.0.len(), 1);
     assert_eq!(errors.0[0].code, "I0013");
     assert_eq!(errors.0[0].message, "a cast from i64 to index is left after a full conversion");
@@ -103,8 +103,8 @@ fn types_that_change_twice_leave_one_cast_of_the_last() {
         rw.replace_op(op, &new.results());
         Ok(())
     });
-    let stats = check(&module, &target, &patterns, Mode::Partial).expect("converts");
-    assert_eq!((casts(&module), stats.casts_created), (1, 2));
+    let stats = check(module, &target, &patterns, Mode::Partial).expect("converts");
+    assert_eq!((casts(module), stats.casts_created), (1, 2));
     let cast = module.op().find_all("builtin.unrealized_conversion_cast")[0];
     assert_eq!(cast.operand(0).ty().integer_width(), Some(32));
     assert!(cast.result(0).ty().is_index());
@@ -122,8 +122,8 @@ fn changing_back_leaves_no_cast() {
         rw.replace_op(op, &new.results());
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
-    assert_eq!(casts(&module), 0);
+    check(module, &target, &patterns, Mode::Full).expect("converts");
+    assert_eq!(casts(module), 0);
 }
 
 const LOOP: &str = r#"
@@ -172,11 +172,11 @@ fn a_loop_carries_the_new_type() {
     let mut patterns = PatternSet::new();
     widen_loop(&mut patterns);
     widen(&mut patterns, "t.add", "n.add");
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     let add = module.op().find_all("n.add")[0];
     assert_eq!(add.operand(0).as_block_arg().map(|a| a.1), Some(1));
     // %x enters and %r leaves as index: two casts; none in the loop.
-    assert_eq!(casts(&module), 2);
+    assert_eq!(casts(module), 2);
     assert!(
         module
             .op()
@@ -207,8 +207,8 @@ fn block_signatures_change_in_place() {
         }
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
-    assert_eq!(casts(&module), 0);
+    check(module, &target, &patterns, Mode::Full).expect("converts");
+    assert_eq!(casts(module), 0);
 }
 
 #[test]
@@ -221,9 +221,9 @@ fn casts_in_the_input_are_left_alone() {
     let mut patterns = PatternSet::new();
     widen(&mut patterns, "t.def", "n.def");
     patterns.add(rename("t.use", "n.use"));
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
     // The user's cast and the driver's before it.
-    assert_eq!(casts(&module), 2);
+    assert_eq!(casts(module), 2);
     assert_eq!(module.op().find_all("n.use")[0].operand(0).ty().integer_width(), Some(8));
 }
 
@@ -242,6 +242,6 @@ fn a_cast_right_after_the_insertion_point_comes_before_later_ops() {
         rw.erase(op);
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Partial).expect("converts");
-    assert_eq!(casts(&module), 1);
+    check(module, &target, &patterns, Mode::Partial).expect("converts");
+    assert_eq!(casts(module), 1);
 }

@@ -45,7 +45,11 @@ fn for_each_program(seeds: std::ops::Range<u64>, options: Options, check: impl F
 }
 
 /// Both conversions of a module give the same text, and leave no cast.
-fn same<'c>(module: &Module<'c>, ours: impl FnOnce(Op<'c>) -> Result<ConversionStats, Diagnostics>, theirs: &[&str]) {
+fn same<'c>(
+    module: &'c Module<'c>,
+    ours: impl FnOnce(Op<'c>) -> Result<ConversionStats, Diagnostics>,
+    theirs: &[&str],
+) {
     let copy = module.duplicate();
     let before = module.op().to_string();
     for pipeline in theirs {

@@ -45,13 +45,13 @@ fn original_types_are_seen_beside_the_new_ones_at_every_use() {
         rw.erase(op);
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
+    check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_eq!(
         *log.borrow(),
         ["t.b: memref<4x8xf32>, complex<f32>, none, memref<4x8xf32> | memref<32xf32>, f32, f32, memref<32xf32>"]
     );
     assert_ir(
-        &module,
+        module,
         r#"
 %0 = "n.a"() : () -> memref<32xf32>
 %1:2 = "n.a"() : () -> (f32, f32)
@@ -93,13 +93,13 @@ func.func @f(%a: memref<4x8xf32>, %b: complex<f32>) {
         rw.erase(op);
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
+    check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_eq!(
         *log.borrow(),
         ["t.b: memref<4x8xf32>, complex<f32>, memref<4x8xf32> | memref<32xf32>, f32, f32, memref<32xf32>"]
     );
     assert_ir(
-        &module,
+        module,
         r#"
 func.func @f(%arg0: memref<32xf32>, %arg1: f32, %arg2: f32) {
   cf.br ^bb1(%arg0, %arg1, %arg2 : memref<32xf32>, f32, f32)
@@ -134,9 +134,9 @@ fn the_op_that_made_an_operand_is_found_behind_its_cast() {
         rw.erase(op);
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
+    check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 %c5_i64 = arith.constant 5 : i64
 "n.b"() {number = 5 : i64} : () -> ()
@@ -172,7 +172,7 @@ fn nothing_is_folded_on_the_way() {
     let mut patterns = PatternSet::new();
     patterns.add(rename("t.b", "n.b"));
     let before = module.op().to_string();
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
+    check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_eq!(module.op().to_string(), before.replace("t.b", "n.b"));
 }
 
@@ -182,7 +182,7 @@ fn illegal_ops_are_not_folded_instead_of_being_converted() {
     let before = module.op().to_string();
     let mut target = ConversionTarget::new();
     target.illegal_op("arith.addi").illegal_op("arith.muli");
-    let errors = check(&module, &target, &PatternSet::new(), Mode::Partial).expect_err("no pattern");
+    let errors = check(module, &target, &PatternSet::new(), Mode::Partial).expect_err("no pattern");
     let lines: Vec<String> = errors.0.iter().map(|e| format!("{} {}", e.location, e.message)).collect();
     let text = "is illegal in the conversion target and no pattern converts it";
     assert_eq!(
@@ -213,9 +213,9 @@ fn what_a_pattern_creates_is_not_folded_either() {
         rw.replace_op(op, &sum.results());
         Ok(())
     });
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
+    check(module, &target, &patterns, Mode::Full).expect("converts");
     assert_ir(
-        &module,
+        module,
         r#"
 func.func @f(%arg0: i64) -> i64 {
   %c0_i64 = arith.constant 0 : i64
@@ -247,7 +247,7 @@ fn results_are_seen_with_the_users_that_they_have() {
             Ok(())
         });
     }
-    check(&module, &target, &patterns, Mode::Full).expect("converts");
+    check(module, &target, &patterns, Mode::Full).expect("converts");
 
     assert_eq!(*log.borrow(), [r#"t.a of [] for ["t.b", "t.keep"]"#, r#"t.b of ["n.a"] for ["t.keep"]"#]);
 }

@@ -20,8 +20,8 @@ pub(super) fn outline<'c>(module: &Module<'c>) -> Result<Module<'c>, String> {
     // Calls are printed as such only where their callees are known.
     let cx = module.context();
     let module = Module::parse(cx, text.as_bytes(), "outlined.mlir").map_err(|d| format!("{d}\n{text}"))?;
-    let mut rewriter = Rewriter::new(cx);
     for (i, op) in module.op().find_all(NAME).into_iter().enumerate() {
+        let mut rewriter = Rewriter::new(cx);
         rewriter.set_point(InsertionPoint::Before(op));
         let call = OpSpec::new(ops::func::CALL, op.location()).operands(&op.operands());
         rewriter.create(call.attr("callee", Attr::symbol(cx, &callee(i)))).map_err(|d| d.to_string())?;

@@ -62,7 +62,6 @@ pub struct Cost {
 pub struct Program<'c> {
     module: Module<'c>,
     weights: Weights,
-    deallocs: Vec<Op<'c>>,
 }
 
 impl<'c> Program<'c> {
@@ -72,12 +71,10 @@ impl<'c> Program<'c> {
     /// See [`EvalError`].
     pub fn new(module: &Module<'c>) -> Result<Self> {
         // Upstream's pass also drops dead ops, such as a load of freed memory.
-        let is_named = |op: &Op<'c>| op.dialect() == "linalg" && !UNDERSTOOD.contains(&op.name());
+        let is_named = |op: &Op| op.dialect() == "linalg" && !UNDERSTOOD.contains(&op.name());
         let ops = module.op().nested(WalkOrder::Pre);
         let module = if ops.iter().any(is_named) { prepared(module)? } else { module.duplicate() };
-        let mut deallocs = module.op().nested(WalkOrder::Pre);
-        deallocs.retain(|op| op.is(ops::memref::DEALLOC));
-        Ok(Self { module, weights: Weights::new(), deallocs })
+        Ok(Self { module, weights: Weights::new() })
     }
 
     /// Runs a function.
@@ -95,7 +92,8 @@ impl<'c> Program<'c> {
             interpreter.check_leaks(func, &returned)?;
         }
         let memory = &interpreter.memory;
-        let freeing = memory.freeing.iter().filter_map(|op| self.deallocs.iter().position(|d| d == op));
+        let deallocs = self.module.op().find_all(ops::memref::DEALLOC);
+        let freeing = memory.freeing.iter().filter_map(|op| deallocs.iter().position(|d| d == op));
         let cost = Cost {
             allocations: memory.allocations,
             copied_elements: memory.copied_elements,

@@ -166,7 +166,7 @@ fn keep_pads(module: &Module) {
     }
 }
 
-fn function<'c>(module: &Module<'c>, entry: &str) -> Result<Op<'c>> {
+fn function<'c>(module: &'c Module<'c>, entry: &str) -> Result<Op<'c>> {
     module.symbol(entry).ok_or_else(|| EvalError::Inputs(format!("there is no function @{entry}")))
 }
 
@@ -179,7 +179,7 @@ enum Datum {
 }
 
 struct Interpreter<'c, 'm> {
-    module: &'m Module<'c>,
+    module: &'c Module<'c>,
     weights: &'m Weights,
     precision: Precision,
     env: HashMap<Value<'c>, Datum>,
@@ -199,7 +199,7 @@ struct Interpreter<'c, 'm> {
 }
 
 impl<'c, 'm> Interpreter<'c, 'm> {
-    fn new(module: &'m Module<'c>, weights: &'m Weights, precision: Precision) -> Self {
+    fn new(module: &'c Module<'c>, weights: &'m Weights, precision: Precision) -> Self {
         Self {
             module,
             weights,
@@ -291,8 +291,8 @@ impl<'c> Interpreter<'c, '_> {
             ops::arith::CONSTANT => Ok(vec![self.constant(op)?]),
             ops::ub::POISON => Ok(vec![poison(op)?]),
             ops::func::CALL => {
-                let name = op.attr("callee").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
-                let func = self.module.symbol(&name).ok_or_else(|| unsupported(&format!("a call of @{name}"), op))?;
+                let name = op.callee().unwrap_or_default();
+                let func = self.module.symbol(name).ok_or_else(|| unsupported(&format!("a call of @{name}"), op))?;
                 let arguments = self.operands(op)?;
                 self.call(func, arguments)
             }

@@ -345,10 +345,10 @@ impl Graph {
         let bound = x.bound * x.bound * x.dims[1].most() as f64;
         self.push_sized(name, dims, bound);
     }
-    /// Collapses all dimensions.
+    /// Collapses all dimensions, one of them of a computed size.
     fn sized_collapse(&mut self) {
         let x = self.pick_sized();
-        if x.dims.len() < 2 {
+        if x.dims.len() < 2 || x.dims.iter().all(|d| d.name().is_none()) {
             return self.sized_unary();
         }
         let all: Vec<_> = (0..x.dims.len()).collect();

@@ -177,7 +177,8 @@ fn random_graphs_of_everything_verify_and_have_a_value_of_moderate_size() {
     let features = Features { bad_indices: false, ..Features::EVERYTHING };
     let cx = Context::new();
     let mut found = [0; KINDS.len()];
-    for seed in 0..1000 {
+    // The last one collapsed known sizes to a computed one.
+    for seed in (0..1000).chain([2932]) {
         let (text, inputs) = generate_graphs::graph_with(seed, 4 + seed as usize % 13, features);
         let module =
             Module::parse(cx, text.as_bytes(), "random.mlir").unwrap_or_else(|d| panic!("seed {seed}\n{d}\n{text}"));

@@ -143,7 +143,7 @@ fn check_confined(cx: Context, rng: &mut Rng, size: usize, case: &Case, seed: u6
             patterns.confine();
         }
         for worklist_order in [WorklistOrder::DepthFirst, WorklistOrder::Shuffled(seed)] {
-            let copy = module.duplicate();
+            let copy: &Module = Box::leak(Box::new(module.duplicate()));
             let options = ConversionOptions { verify_each: true, worklist_order, ..Default::default() };
             let outcome = convert_with(copy.op(), &target, &patterns, case.mode, options);
             let wrong = |what: String| {

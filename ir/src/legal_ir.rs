@@ -1,10 +1,10 @@
-//! Contracts between phases: which dialects, ops and types may appear after one.
+//! The IR that a phase may leave: its dialects, ops and types.
 
 use crate::{Block, Diagnostic, Diagnostics, Op, Type, WalkOrder};
 
 /// The ops and types that a module may contain.
 #[derive(Clone, Copy, Debug)]
-pub struct Contract {
+pub struct LegalIr {
     /// Dialects all of whose ops are legal.
     pub dialects: &'static [&'static str],
     /// Further legal ops.
@@ -15,11 +15,11 @@ pub struct Contract {
     pub memrefs: bool,
 }
 
-impl Contract {
-    /// Checks `root` and its nested ops against the contract of `phase`, then runs MLIR's verifier.
+impl LegalIr {
+    /// Checks `root` and its nested ops against the legal IR of `phase`, then runs MLIR's verifier.
     ///
     /// # Errors
-    /// I0010 for each op or value outside the contract; I0001 for the verifier's errors.
+    /// I0010 for each op or value that is not legal; I0001 for the verifier's errors.
     pub fn verify(&self, phase: &str, root: Op) -> Result<(), Diagnostics> {
         let mut found = Diagnostics::default();
         root.walk(WalkOrder::Pre, |op| {

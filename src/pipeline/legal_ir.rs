@@ -1,14 +1,14 @@
-//! The contracts of the phases: ops and types that may be left after each.
+//! The legal IR after each phase.
 
 use crate::options::TargetDescription;
-use monopour_ir::Contract;
+use monopour_ir::LegalIr;
 use monopour_ir::ops;
 
 const SCALAR: [&str; 9] = ["func", "arith", "math", "scf", "affine", "ub", "vector", "linalg", "tensor"];
 
 /// Linalg on tensors, before tiling.
-pub(super) fn on_tensors(_: &TargetDescription) -> Contract {
-    Contract {
+pub(super) fn on_tensors(_: &TargetDescription) -> LegalIr {
+    LegalIr {
         dialects: &["func", "linalg", "tensor", "arith", "math", "scf", "affine"],
         ops: &[
             ops::cf::ASSERT,
@@ -23,8 +23,8 @@ pub(super) fn on_tensors(_: &TargetDescription) -> Contract {
 }
 
 /// Tiles on tensors.
-pub(super) fn tiled(_: &TargetDescription) -> Contract {
-    Contract {
+pub(super) fn tiled(_: &TargetDescription) -> LegalIr {
+    LegalIr {
         dialects: &SCALAR,
         ops: &[ops::bufferization::ALLOC_TENSOR, ops::cf::ASSERT],
         tensors: true,
@@ -33,8 +33,8 @@ pub(super) fn tiled(_: &TargetDescription) -> Contract {
 }
 
 /// Memrefs only.
-pub(super) fn on_memrefs(_: &TargetDescription) -> Contract {
-    Contract {
+pub(super) fn on_memrefs(_: &TargetDescription) -> LegalIr {
+    LegalIr {
         dialects: &["func", "arith", "math", "scf", "affine", "ub", "vector", "linalg", "memref"],
         ops: &[ops::cf::ASSERT],
         tensors: false,
@@ -43,9 +43,9 @@ pub(super) fn on_memrefs(_: &TargetDescription) -> Contract {
 }
 
 /// Kernels of a GPU without linalg; those of a CPU are vectorized by its code generator.
-pub(super) fn distributed(target: &TargetDescription) -> Contract {
+pub(super) fn distributed(target: &TargetDescription) -> LegalIr {
     match target {
-        TargetDescription::Gpu(_) => Contract {
+        TargetDescription::Gpu(_) => LegalIr {
             dialects: &["func", "arith", "math", "scf", "memref", "vector", "gpu", "ub"],
             ops: &[ops::cf::ASSERT],
             tensors: false,
