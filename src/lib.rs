@@ -19,6 +19,8 @@ pub mod pipeline;
 pub mod report;
 
 #[cfg(feature = "compiler")]
+pub use monopour_frontend::onnx;
+#[cfg(feature = "compiler")]
 pub use monopour_ir::Diagnostics;
 pub use monopour_program as program;
 pub use monopour_program::Program;
@@ -26,4 +28,4 @@ pub use monopour_runtime as runtime;
 #[cfg(feature = "compiler")]
 pub use options::{CompileOptions, TargetDescription};
 #[cfg(feature = "compiler")]
-pub use pipeline::{Compiled, compile, compile_file};
+pub use pipeline::{Compiled, compile, compile_file, compile_onnx};

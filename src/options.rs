@@ -1,5 +1,6 @@
 //! Options of a compilation.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct CompileOptions {
     pub weights: Option<PathBuf>,
     /// Names of inputs that the program may overwrite and return, besides those that the model marks.
     pub donate: Vec<String>,
+    /// Sizes for symbolic dimensions of an ONNX model.
+    pub dims: BTreeMap<String, i64>,
     /// A transform script that replaces the generated one.
     pub schedule: Option<PathBuf>,
     /// Verify each phase's contract (debug builds always do).

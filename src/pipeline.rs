@@ -6,7 +6,7 @@
 
 use crate::options::{CompileOptions, TargetDescription, target_kind};
 use crate::report::{Dump, Report, Timing};
-use monopour_frontend::Weight;
+use monopour_frontend::{Weight, onnx};
 use monopour_ir::{Context, Diagnostic, Diagnostics, LegalIr, Module, PrintOptions};
 use monopour_program::{Constant, Program, Signature, Variant};
 use monopour_split as split;
@@ -91,6 +91,23 @@ struct Job<'c, 'a> {
 /// # Errors
 /// Diagnostics of the phase that failed.
 pub fn compile(source: &[u8], file: &str, options: &CompileOptions) -> Result<Compiled, Diagnostics> {
+    if let Some(name) = options.dims.keys().next() {
+        let message = format!("the model has no dimension that is called '{name}'");
+        let help = "sizes of MLIR models are in their types; `--dim` is for .onnx";
+        return Err(Diagnostic::global("F0045", message).with_help(help).into());
+    }
+    compile_source(Source::Mlir { bytes: source, file }, options)
+}
+
+/// Compiles an open ONNX model.
+///
+/// # Errors
+/// Diagnostics of the phase that failed.
+pub fn compile_onnx(model: &onnx::Model, options: &CompileOptions) -> Result<Compiled, Diagnostics> {
+    compile_source(Source::Onnx(model), options)
+}
+
+fn compile_source(source: Source<'_>, options: &CompileOptions) -> Result<Compiled, Diagnostics> {
     let mut report = Report::default();
     let mut program = Program {
         entry: String::new(),
@@ -104,7 +121,7 @@ pub fn compile(source: &[u8], file: &str, options: &CompileOptions) -> Result<Co
         let parts = Context::scope(|cx| {
             let known_constants = &known_constants;
             let job = Job { cx, options, target, known_constants, report: &mut report };
-            compile_variant(job, Source { bytes: source, file })
+            compile_variant(job, source)
         })?;
         known_constants = parts.symbols;
         program.entry = parts.entry;
@@ -115,13 +132,21 @@ pub fn compile(source: &[u8], file: &str, options: &CompileOptions) -> Result<Co
     Ok(Compiled { program, report })
 }
 
-/// Compiles a file.
+/// Compiles a file: an ONNX model by its name, else MLIR.
 ///
 /// # Errors
 /// I0031 when the file cannot be read; else as [`compile`].
 pub fn compile_file(path: &Path, options: &CompileOptions) -> Result<Compiled, Diagnostics> {
+    if is_onnx(path) {
+        return compile_onnx(&onnx::Model::open(path)?, options);
+    }
     let source = read(path)?;
     compile(&source, &path.display().to_string(), options)
+}
+
+/// Whether the file is an ONNX model, by its name.
+pub fn is_onnx(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "onnx")
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Diagnostics> {

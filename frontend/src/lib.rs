@@ -3,6 +3,7 @@
 //! The phases, in order; their results are tensors:
 //!
 //! * [`import`]: a model file to canonical linalg, weights mapped; one file per step, in the order of `import/mod.rs`.
+//! * [`onnx`]: ONNX models as such a module, for [`import`].
 //! * [`fuse`]: elementwise fusion and dispatches. `specialize`: fills and products as named ops; `split_reduction`: long
 //!   reductions in two; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.
@@ -27,6 +28,7 @@ mod isolate;
 mod kernel;
 mod kernel_cpu;
 mod linalg;
+pub mod onnx;
 mod pack;
 pub mod place;
 mod products;

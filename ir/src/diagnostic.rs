@@ -6,6 +6,11 @@ use std::ffi::c_void;
 use std::fmt;
 
 impl<'c> Location<'c> {
+    /// The context.
+    pub fn context(self) -> Context<'c> {
+        Context::from_raw(c!(mlirLocationGetContext(self.raw())))
+    }
+
     /// The unknown location.
     pub fn unknown(cx: Context<'c>) -> Self {
         melior::ir::Location::unknown(cx.to_melior()).into()
@@ -14,6 +19,24 @@ impl<'c> Location<'c> {
     /// A position in a file (1-based).
     pub fn file(cx: Context<'c>, file: &str, line: u32, column: u32) -> Self {
         melior::ir::Location::new(cx.to_melior(), file, line as usize, column as usize).into()
+    }
+
+    /// The name of a node of a model.
+    pub fn named(cx: Context<'c>, name: &str) -> Self {
+        let child = Self::unknown(cx);
+        Self::from_raw(c!(mlirLocationNameGet(cx.raw(), string::to_ref(name), child.raw())))
+    }
+
+    /// The name, if this is, or is fused of, a named location.
+    pub fn name(&self) -> Option<String> {
+        if c!(mlirLocationIsAName(self.raw())) {
+            let name = c!(mlirLocationNameGetName(self.raw()));
+            return Some(string::from_ref(c!(mlirIdentifierStr(name))).to_owned());
+        }
+        if c!(mlirLocationIsAFused(self.raw())) {
+            return self.fused().into_iter().find_map(|l| l.name());
+        }
+        None
     }
 
     /// File, line and column if this is, or wraps, a file location.
@@ -54,7 +77,7 @@ impl fmt::Display for Location<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.position() {
             Some((file, line, column)) => write!(f, "{file}:{line}:{column}"),
-            None => write!(f, "<unknown location>"),
+            None => f.write_str(self.name().as_deref().unwrap_or("<unknown location>")),
         }
     }
 }

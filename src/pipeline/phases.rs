@@ -17,8 +17,13 @@ pub(super) fn import<'c>(job: &mut Job<'c, '_>, source: Source<'_>) -> Result<On
         entry: job.options.entry.clone(),
         weights: job.options.weights.clone(),
         donate: job.options.donate.clone(),
+        dims: job.options.dims.clone(),
+        ..frontend::ImportOptions::default()
     };
-    let imported = frontend::import::run(job.cx, source.bytes, source.file, &options)?;
+    let imported = match source {
+        Source::Mlir { bytes, file } => frontend::import::run(job.cx, bytes, file, &options)?,
+        Source::Onnx(model) => frontend::import::run_onnx(job.cx, model, &options)?,
+    };
     let host = imported.module.symbol(&imported.entry).expect("the entry is a function of the module");
     let signature = signature::of(host, imported.sizes)?;
     let model = Model { module: imported.module, entry: imported.entry, signature, weights: imported.weights };

@@ -5,15 +5,18 @@
 //!        -schedule-> Scheduled -emit-> Emitted
 //! ```
 
-use monopour_frontend::WeightTable;
+use monopour_frontend::{WeightTable, onnx};
 use monopour_ir::{Module, Op};
 use monopour_program::{CopyNote, Signature, Variant};
 use monopour_split as split;
 
-/// MLIR text or bytecode; `file` is its name in diagnostics, and weights are searched beside it.
-pub(super) struct Source<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) file: &'a str,
+/// A model as it is given.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    /// MLIR text or bytecode; `file` is its name in diagnostics, and weights are searched beside it.
+    Mlir { bytes: &'a [u8], file: &'a str },
+    /// An open ONNX file.
+    Onnx(&'a onnx::Model),
 }
 
 /// The module, and facts about the model from import on.

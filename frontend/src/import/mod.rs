@@ -35,12 +35,14 @@ mod vectors;
 mod verify;
 mod weights;
 
+use crate::onnx::{self, Model, Registry};
 use monopour_ir::ops;
 pub use weights::{Weight, WeightTable};
 
 use monopour_contract::attributes;
 use monopour_ir::{Attr, Context, Diagnostic, Diagnostics, Module, Op, Rewriter, run_passes};
 use monopour_program::SizeRules;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Options of [`run`].
@@ -53,6 +55,10 @@ pub struct ImportOptions {
     pub weights: Option<PathBuf>,
     /// Names of arguments that the program may overwrite and return, besides those that carry `monopour.donate`.
     pub donate: Vec<String>,
+    /// Of an ONNX model: sizes for symbols.
+    pub dims: BTreeMap<String, i64>,
+    /// The ops of ONNX models.
+    pub ops: Registry,
 }
 
 /// A model, ready for [`crate::fuse`].
@@ -78,7 +84,25 @@ pub fn run<'c>(
     file: &str,
     options: &ImportOptions,
 ) -> Result<Imported<'c>, Diagnostics> {
-    let module = Module::parse(cx, source, file)?;
+    finish(Module::parse(cx, source, file)?, file, options, WeightTable::default())
+}
+
+/// Imports an ONNX model.
+///
+/// # Errors
+/// F codes.
+pub fn run_onnx<'c>(cx: Context<'c>, model: &Model, options: &ImportOptions) -> Result<Imported<'c>, Diagnostics> {
+    let (module, weights) = onnx::lower(cx, model, &options.ops, &options.dims)?;
+    finish(module, &model.file, options, weights)
+}
+
+/// The steps after the module is there; `own` are the weights that the model itself gives.
+fn finish<'c>(
+    module: Module<'c>,
+    file: &str,
+    options: &ImportOptions,
+    own: WeightTable,
+) -> Result<Imported<'c>, Diagnostics> {
     let entry = find_entry(&module, options.entry.as_deref())?;
     isolate(&module, entry)?;
     let entry = module.functions().into_iter().find(|f| f.is_public()).expect("the entry is kept: it is public");
@@ -96,7 +120,7 @@ pub fn run<'c>(
     checks::run(&module, &sizes)?;
     decompose::run(&module)?;
     guards::run(&module)?;
-    let weights = weights::bind(&module, file, options.weights.as_deref())?;
+    let weights = weights::bind(&module, file, options.weights.as_deref(), own)?;
     Ok(Imported { module, entry: name, weights, sizes })
 }
 

@@ -6,7 +6,6 @@ use monopour_ir::{Attr, Diagnostic, Diagnostics, Location, Module, Op, Type};
 use monopour_program::{ConstantData, DType, Map};
 use safetensors::tensor::{Dtype, TensorInfo};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,25 +16,35 @@ pub struct Weight {
     pub dtype: DType,
     /// Dimensions.
     pub shape: Vec<i64>,
-    file: Arc<Map>,
-    range: Range<usize>,
+    data: ConstantData,
 }
 
 impl Weight {
+    /// A weight of these elements, little endian, row-major.
+    pub fn new(dtype: DType, shape: Vec<i64>, data: ConstantData) -> Self {
+        Self { dtype, shape, data }
+    }
+
     /// The elements, little endian, row-major.
     pub fn bytes(&self) -> &[u8] {
-        &self.file[self.range.clone()]
+        self.data.bytes()
     }
 
     /// The elements as a program's constant, still in the mapped file.
     pub fn data(&self) -> ConstantData {
-        ConstantData::Mapped { map: self.file.clone(), range: self.range.clone() }
+        self.data.clone()
     }
 }
 
 /// Weights by the name in `dense_resource<name>`.
 #[derive(Clone, Debug, Default)]
 pub struct WeightTable(BTreeMap<String, Weight>);
+
+impl From<BTreeMap<String, Weight>> for WeightTable {
+    fn from(weights: BTreeMap<String, Weight>) -> Self {
+        Self(weights)
+    }
+}
 
 impl WeightTable {
     /// The weight of this name.
@@ -56,14 +65,20 @@ impl WeightTable {
     }
 }
 
-/// Finds the value of every `dense_resource` constant without a blob.
+/// Finds the value of every `dense_resource` constant without a blob; the model itself gives those of `own`.
 ///
 /// # Errors
 /// F0006 missing, F0007 of another shape or type, F0008 unreadable file.
-pub(super) fn bind(module: &Module, model: &str, given: Option<&Path>) -> Result<WeightTable, Diagnostics> {
-    let wanted = wanted(module);
+pub(super) fn bind(
+    module: &Module,
+    model: &str,
+    given: Option<&Path>,
+    own: WeightTable,
+) -> Result<WeightTable, Diagnostics> {
+    let mut wanted = wanted(module);
+    wanted.retain(|(_, attr)| attr.resource_name().is_none_or(|name| own.get(name).is_none()));
     if wanted.is_empty() {
-        return Ok(WeightTable::default());
+        return Ok(own);
     }
     let Some(path) = weights_path(module, model, given) else {
         let (op, attr) = wanted[0];
@@ -74,7 +89,7 @@ pub(super) fn bind(module: &Module, model: &str, given: Option<&Path>) -> Result
         return Err(Diagnostic::error("F0006", op.location(), message).with_help(help).into());
     };
     let files = open_all(&path)?;
-    let mut table = WeightTable::default();
+    let mut table = own;
     let mut found = Diagnostics::default();
     for (op, attr) in wanted {
         let name = attr.resource_name().unwrap_or_default();
@@ -168,7 +183,7 @@ impl Safetensors {
         match dtype {
             Some(dtype) if Some(dtype.signless()) == wanted && Some(&shape) == ty.shape().as_ref() => {
                 let range = self.data_start + info.data_offsets.0..self.data_start + info.data_offsets.1;
-                Ok(Weight { dtype, shape, file: self.map.clone(), range })
+                Ok(Weight { dtype, shape, data: ConstantData::Mapped { map: self.map.clone(), range } })
             }
             _ => {
                 let message = format!(

@@ -16,7 +16,7 @@ const PRODUCTS: [&str; 5] = ["transforms", "wgsl", "spirv", "llvm", "object"];
 #[derive(Args)]
 #[command(after_help = "Example: monopour compile mlp.mlir -o mlp.mpr --target gpu:portable --target cpu:x86-64-v3")]
 pub struct CompileArgs {
-    /// The model: .mlir or .mlirbc.
+    /// The model: .mlir, .mlirbc, or .onnx.
     model: PathBuf,
     /// The artifact to write.
     #[arg(short, long, value_name = "OUT.mpr", required_unless_present = "emit")]

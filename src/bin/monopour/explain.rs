@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "Example: monopour explain mlp.mlir")]
 pub struct ExplainArgs {
-    /// The model: .mlir, .mlirbc, or .mpr.
+    /// The model: .mlir, .mlirbc, .onnx, or .mpr.
     model: PathBuf,
     /// Print one JSON object.
     #[arg(long)]

@@ -32,7 +32,7 @@ pub fn gather(descs: &[TensorDesc], sources: &Sources<'_>) -> Result<Vec<HostTen
     }
     let tensors = descs.iter().enumerate().map(|(position, desc)| {
         if let Some(path) = named.get(desc.name.as_str()) {
-            return Ok(npy::read_as(path, desc.dtype)?);
+            return read(path, desc);
         }
         if let Some(path) = in_folder(sources.folder, &desc.name)? {
             return Ok(npy::read_as(&path, desc.dtype)?);
@@ -47,6 +47,24 @@ pub fn gather(descs: &[TensorDesc], sources: &Sources<'_>) -> Result<Vec<HostTen
         }
     });
     tensors.collect()
+}
+
+/// One input from its file: an ONNX tensor by the name `.pb`, else NumPy's.
+fn read(path: &Path, desc: &TensorDesc) -> Result<HostTensor, Failure> {
+    #[cfg(feature = "compiler")]
+    if path.extension().is_some_and(|e| e == "pb") {
+        return tensor_proto(path);
+    }
+    Ok(npy::read_as(path, desc.dtype)?)
+}
+
+#[cfg(feature = "compiler")]
+fn tensor_proto(path: &Path) -> Result<HostTensor, Failure> {
+    let fail = |what: String| inputs_error(format!("{}: {what}", path.display()));
+    let tensor = monopour::onnx::read_tensor(path).map_err(fail)?;
+    let dtype = tensor.dtype.dtype().ok_or_else(|| fail(format!("elements of {} are not supported", tensor.dtype)))?;
+    let shape = tensor.shape.iter().map(|d| d.unsigned_abs()).collect();
+    Ok(HostTensor::new(dtype, shape, tensor.data.bytes().to_vec())?)
 }
 
 /// The files of `NAME=FILE.npy` arguments by name.

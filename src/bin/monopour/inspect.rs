@@ -14,7 +14,7 @@ use crate::{model, stdout};
 #[derive(Args)]
 #[command(after_help = "Example: monopour inspect mlp.mpr --json")]
 pub struct InspectArgs {
-    /// The model: .mlir, .mlirbc, or .mpr.
+    /// The model: .mlir, .mlirbc, .onnx, or .mpr.
     model: PathBuf,
     /// Print one JSON object.
     #[arg(long)]
@@ -26,6 +26,10 @@ pub struct InspectArgs {
 
 /// Runs the command.
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
+    #[cfg(feature = "compiler")]
+    if monopour::pipeline::is_onnx(&args.model) {
+        return crate::inspect_onnx::run(&args.model, args.json);
+    }
     #[cfg(feature = "compiler")]
     let program = model::load(&args.model, &args.source, &[])?;
     #[cfg(not(feature = "compiler"))]

@@ -12,6 +12,8 @@ mod failure;
 mod inputs;
 mod inspect;
 #[cfg(feature = "compiler")]
+mod inspect_onnx;
+#[cfg(feature = "compiler")]
 mod log;
 mod model;
 mod names;
@@ -37,7 +39,7 @@ use failure::Failure;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const AFTER_HELP: &str = "\
-MODEL is .mlir, .mlirbc, or a compiled artifact .mpr.
+MODEL is .mlir, .mlirbc, .onnx, or a compiled artifact .mpr.
 
 MONOPOUR_LOG=PHASE=trace,...  print what phases decide, and where: fuse, tile, bufferize, dealloc, distribute, plan
 MONOPOUR_CACHE_DIR=DIR        keep the driver's pipeline cache there; empty: keep none";

@@ -45,9 +45,9 @@ pub fn compile_reported(
     progress: &Arc<Progress>,
 ) -> Result<monopour::Compiled, Failure> {
     let known = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    if !["mlir", "mlirbc"].contains(&known) {
+    if !["mlir", "mlirbc", "onnx"].contains(&known) {
         return Err(Failure::input(format!(
-            "error[I0032]: {} is not a model that monopour reads\n  help: give .mlir, .mlirbc, or a compiled .mpr",
+            "error[I0032]: {} is not a model that monopour reads\n  help: give .mlir, .mlirbc, .onnx, or a compiled .mpr",
             path.display()
         )));
     }

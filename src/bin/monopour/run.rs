@@ -19,7 +19,7 @@ use crate::{model, outputs, stdout};
 #[derive(Args)]
 #[command(after_help = "Example: monopour run mlp.mlir --random 1 --device gpu --repeat 10 --stats")]
 pub struct RunArgs {
-    /// The model: .mlir, .mlirbc, or .mpr.
+    /// The model: .mlir, .mlirbc, .onnx, or .mpr.
     model: PathBuf,
     /// An input; repeat for each. Element types are f2 f4 f8 b1 i1 i2 i4 i8 u1 u2 u4 u8 and V2, which is bf16 as ml_dtypes
     /// writes it. An integer of either sign fits an input of its width; f4 is rounded where the input is bf16.

@@ -22,6 +22,17 @@ pub struct SourceArgs {
     /// This input may be overwritten, and may become a result; repeat for each.
     #[arg(long, value_name = "NAME")]
     pub donate: Vec<String>,
+    /// The size of a symbolic dimension of an ONNX model; repeat for each. `inspect` shows the names.
+    #[arg(long, value_name = "NAME=N", value_parser = dim)]
+    pub dim: Vec<(String, i64)>,
+}
+
+/// A dimension's name and size.
+fn dim(text: &str) -> Result<(String, i64), String> {
+    // The last `=`: a name may hold one.
+    let (name, size) = text.rsplit_once('=').ok_or("give NAME=N")?;
+    let size = size.parse::<u32>().map_err(|_| format!("`{size}` is not a size"))?;
+    Ok((name.to_owned(), i64::from(size)))
 }
 
 /// The compiler's options for these flags.
@@ -31,6 +42,7 @@ pub fn options(args: &SourceArgs, targets: &[TargetDescription]) -> CompileOptio
         entry: args.entry.clone(),
         weights: args.weights.clone(),
         donate: args.donate.clone(),
+        dims: args.dim.iter().cloned().collect(),
         ..CompileOptions::default()
     }
 }

@@ -1,0 +1,322 @@
+//! Makes ops of the IR: scalars, sizes, constants.
+//!
+//! Lowerings of other crates use the same builder.
+
+use super::DataType;
+use super::operand::{Known, Operand};
+use super::symbolic::{Atom, Dim};
+use super::tensor::Tensor;
+use crate::import::Weight;
+use monopour_ir::{
+    Attr, Builder as IrBuilder, Context, DYNAMIC, Diagnostics, InsertionPoint, Location, OpSpec, Type, Value, ops,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+/// Larger constants are weights beside the module.
+const MAX_INLINE_BYTES: usize = 1024;
+
+/// Why a node cannot be lowered.
+#[derive(Debug)]
+pub enum Failure {
+    /// What is wrong with the node, or not supported of it.
+    Node(String),
+    /// MLIR's diagnostics.
+    Ir(Diagnostics),
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self::Node(message)
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(message: &str) -> Self {
+        Self::Node(message.to_owned())
+    }
+}
+
+impl From<Diagnostics> for Failure {
+    fn from(diagnostics: Diagnostics) -> Self {
+        Self::Ir(diagnostics)
+    }
+}
+
+/// Makes the ops of a model.
+#[derive(Debug)]
+pub struct Builder<'c> {
+    ir: IrBuilder<'c>,
+    /// Location of new ops.
+    pub loc: Location<'c>,
+    /// Values of symbols by name.
+    symbols: HashMap<String, Value<'c>>,
+    /// Values of sizes in the current block.
+    sizes: HashMap<Dim, Value<'c>>,
+    /// Attributes of weights by address of the tensor, which the second part keeps alive.
+    resources: HashMap<*const Tensor, (Attr<'c>, Rc<Tensor>)>,
+    /// Weights by the names of their resources.
+    pub(super) weights: BTreeMap<String, Weight>,
+    unnamed: usize,
+}
+
+impl<'c> Builder<'c> {
+    /// A builder that inserts at `point`.
+    pub fn new(cx: Context<'c>, point: InsertionPoint<'c>) -> Self {
+        Self {
+            ir: IrBuilder::new(cx, point),
+            loc: Location::unknown(cx),
+            symbols: HashMap::new(),
+            sizes: HashMap::new(),
+            resources: HashMap::new(),
+            weights: BTreeMap::new(),
+            unnamed: 0,
+        }
+    }
+    /// The context.
+    pub fn context(&self) -> Context<'c> {
+        self.ir.context()
+    }
+    /// The insertion point.
+    pub fn point(&self) -> InsertionPoint<'c> {
+        self.ir.point()
+    }
+    /// Moves the insertion point within the current block, or into a region that computes no sizes.
+    pub fn set_point(&mut self, point: InsertionPoint<'c>) {
+        self.ir.set_point(point);
+    }
+    /// Runs `f` with the insertion point in another block; sizes that it computes are not used outside.
+    ///
+    /// # Errors
+    /// What `f` returns.
+    pub fn inside<T>(
+        &mut self,
+        point: InsertionPoint<'c>,
+        f: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let (outer, sizes) = (self.ir.point(), self.sizes.clone());
+        self.ir.set_point(point);
+        let result = f(self);
+        self.ir.set_point(outer);
+        self.sizes = sizes;
+        result
+    }
+    /// Creates an op.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn create(&mut self, spec: OpSpec<'c, '_>) -> Result<monopour_ir::Op<'c>, Failure> {
+        Ok(self.ir.create(spec)?)
+    }
+    /// An op of one result, without attributes.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn op(&mut self, name: &str, operands: &[Value<'c>], ty: Type<'c>) -> Result<Value<'c>, Failure> {
+        Ok(self.create(OpSpec::new(name, self.loc).operands(operands).results(&[ty]))?.result(0))
+    }
+    /// An op of two operands of one type, which is the result's.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn binary(&mut self, name: &str, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Failure> {
+        self.op(name, &[a, b], a.ty())
+    }
+    /// An op of one operand, whose type is the result's.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn unary(&mut self, name: &str, a: Value<'c>) -> Result<Value<'c>, Failure> {
+        self.op(name, &[a], a.ty())
+    }
+    /// A comparison of floats or integers with the predicate's number.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn compare(&mut self, predicate: i64, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Failure> {
+        let name = if a.ty().is_float() { ops::arith::CMPF } else { ops::arith::CMPI };
+        let spec = OpSpec::new(name, self.loc).operands(&[a, b]).results(&[Type::integer(self.context(), 1)]);
+        Ok(self.create(spec.attr("predicate", Attr::i64(self.context(), predicate)))?.result(0))
+    }
+    /// One of two values, by a truth value.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn select(&mut self, which: Value<'c>, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Failure> {
+        self.op(ops::arith::SELECT, &[which, a, b], a.ty())
+    }
+    /// A float, integer or index constant.
+    pub fn number(&mut self, ty: Type<'c>, value: f64) -> Value<'c> {
+        let attr = if ty.is_float() { Attr::float(ty, value) } else { Attr::int(ty, value as i64) };
+        self.ir.constant(attr, ty, self.loc)
+    }
+    /// An integer or index constant.
+    pub fn int(&mut self, ty: Type<'c>, value: i64) -> Value<'c> {
+        self.ir.constant(Attr::int(ty, value), ty, self.loc)
+    }
+
+    /// The type of an element in the IR.
+    ///
+    /// # Errors
+    /// For types that the IR does not have.
+    pub fn element(&self, dtype: DataType) -> Result<Type<'c>, Failure> {
+        dtype.ir(self.context()).ok_or_else(|| format!("elements of {dtype} are not supported").into())
+    }
+    /// The type of a tensor in the IR.
+    ///
+    /// # Errors
+    /// As [`Self::element`].
+    pub fn tensor_type(&self, dtype: DataType, shape: &[Dim]) -> Result<Type<'c>, Failure> {
+        let sizes: Vec<i64> = shape.iter().map(|d| d.as_constant().unwrap_or(DYNAMIC)).collect();
+        if sizes.iter().any(|size| *size < 0 && *size != DYNAMIC) {
+            return Err(format!("a tensor of shape {} cannot be", super::operand_shape(shape)).into());
+        }
+        Ok(Type::tensor(&sizes, self.element(dtype)?, None))
+    }
+
+    /// Gives a symbol its value.
+    pub fn define(&mut self, symbol: &str, value: Value<'c>) {
+        self.symbols.insert(symbol.to_owned(), value);
+    }
+    /// Whether a symbol has a value.
+    pub fn is_defined(&self, symbol: &str) -> bool {
+        self.symbols.contains_key(symbol)
+    }
+    /// A symbol of its own for a size that data decides, with its value.
+    pub fn new_symbol(&mut self, value: Value<'c>) -> Dim {
+        self.unnamed += 1;
+        // No dim_param of a readable model has this form.
+        let name = format!("?{}", self.unnamed);
+        self.define(&name, value);
+        Dim::symbol(&name)
+    }
+    /// A size as an index value.
+    ///
+    /// # Errors
+    /// For a symbol without a value.
+    pub fn index(&mut self, dim: &Dim) -> Result<Value<'c>, Failure> {
+        if let Some(value) = self.sizes.get(dim) {
+            return Ok(*value);
+        }
+        let index = Type::index(self.context());
+        let mut sum: Option<Value<'c>> = None;
+        for (atoms, factor) in dim.terms() {
+            let mut product: Option<Value<'c>> = None;
+            for atom in atoms {
+                let value = self.atom(atom)?;
+                product = Some(self.combine(ops::arith::MULI, product, value)?);
+            }
+            let mut product = product.expect("invariant: a term has an atom");
+            if factor != 1 {
+                let factor = self.int(index, factor);
+                product = self.binary(ops::arith::MULI, product, factor)?;
+            }
+            sum = Some(self.combine(ops::arith::ADDI, sum, product)?);
+        }
+        if dim.offset() != 0 || sum.is_none() {
+            let offset = self.int(index, dim.offset());
+            sum = Some(self.combine(ops::arith::ADDI, sum, offset)?);
+        }
+        let value = sum.expect("invariant: a sum has a part");
+        self.sizes.insert(dim.clone(), value);
+        Ok(value)
+    }
+    fn combine(&mut self, name: &str, left: Option<Value<'c>>, right: Value<'c>) -> Result<Value<'c>, Failure> {
+        left.map_or(Ok(right), |left| self.binary(name, left, right))
+    }
+    fn atom(&mut self, atom: &Atom) -> Result<Value<'c>, Failure> {
+        let (name, of) = match atom {
+            Atom::Symbol(name) => {
+                let value = self.symbols.get(&**name).copied();
+                return value.ok_or_else(|| format!("the size '{name}' is that of no input").into());
+            }
+            Atom::FloorDiv(of) => (ops::arith::FLOORDIVSI, of),
+            Atom::Min(of) => (ops::arith::MINSI, of),
+            Atom::Max(of) => (ops::arith::MAXSI, of),
+        };
+        let (a, b) = (self.index(&of.0)?, self.index(&of.1)?);
+        self.binary(name, a, b)
+    }
+    /// The values of the sizes that are no numbers, in order.
+    ///
+    /// # Errors
+    /// As [`Self::index`].
+    pub fn dynamic(&mut self, dims: &[Dim]) -> Result<Vec<Value<'c>>, Failure> {
+        dims.iter().filter(|d| d.as_constant().is_none()).map(|d| self.index(d)).collect()
+    }
+    /// A tensor to be written.
+    ///
+    /// # Errors
+    /// As [`Self::index`].
+    pub fn empty(&mut self, dtype: DataType, shape: &[Dim]) -> Result<Value<'c>, Failure> {
+        let (ty, sizes) = (self.tensor_type(dtype, shape)?, self.dynamic(shape)?);
+        self.op(ops::tensor::EMPTY, &sizes, ty)
+    }
+
+    /// The operand as a value of the IR.
+    ///
+    /// # Errors
+    /// For types that the IR does not have.
+    pub fn value(&mut self, operand: &Operand<'c>) -> Result<Value<'c>, Failure> {
+        match (&operand.value, &operand.known) {
+            (Some(value), _) => Ok(*value),
+            (None, Some(Known::Elements(tensor))) => self.constant(tensor),
+            (None, Some(Known::Sizes(sizes))) => {
+                let (ty, element) = (self.tensor_type(operand.dtype, &operand.shape)?, self.element(operand.dtype)?);
+                let mut values = vec![];
+                for size in sizes.iter() {
+                    let index = self.index(size)?;
+                    values.push(self.op(ops::arith::INDEX_CAST, &[index], element)?);
+                }
+                self.op(ops::tensor::FROM_ELEMENTS, &values, ty)
+            }
+            (None, None) => Err("this operand has no value".into()),
+        }
+    }
+
+    /// A constant: inline where it is small, else a weight.
+    fn constant(&mut self, tensor: &Rc<Tensor>) -> Result<Value<'c>, Failure> {
+        let shape: Vec<Dim> = tensor.shape.iter().map(|d| Dim::constant(*d)).collect();
+        let ty = self.tensor_type(tensor.dtype, &shape)?;
+        let attr = if tensor.data.bytes().len() <= MAX_INLINE_BYTES {
+            self.inline(tensor, ty)?
+        } else {
+            self.resource(tensor, ty)?
+        };
+        Ok(self.ir.constant(attr, ty, self.loc))
+    }
+    fn inline(&self, tensor: &Tensor, ty: Type<'c>) -> Result<Attr<'c>, Failure> {
+        let (bytes, element) = (tensor.data.bytes(), ty.element());
+        let elements = if tensor.elements() == 0 {
+            String::new()
+        } else if tensor.dtype == DataType::Bool {
+            let each: Vec<&str> = bytes.iter().map(|b| if *b == 0 { "false" } else { "true" }).collect();
+            format!("[{}]", each.join(", "))
+        } else {
+            let hex: String = bytes.iter().map(|b| format!("{b:02X}")).collect();
+            format!("\"0x{hex}\"")
+        };
+        let flat = format!("dense<{elements}> : tensor<{}x{element}>", tensor.elements());
+        let attr = Attr::parse(self.context(), &flat).and_then(|a| a.elements_with_type(ty));
+        attr.ok_or_else(|| format!("a constant of type {ty} cannot be made").into())
+    }
+    fn resource(&mut self, tensor: &Rc<Tensor>, ty: Type<'c>) -> Result<Attr<'c>, Failure> {
+        if let Some((attr, _)) = self.resources.get(&Rc::as_ptr(tensor)) {
+            return Ok(*attr);
+        }
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
+        let name: String = tensor.name.chars().map(plain).collect();
+        let mut unique = format!("w_{name}");
+        while self.weights.contains_key(&unique) {
+            self.unnamed += 1;
+            unique = format!("w{}_{name}", self.unnamed);
+        }
+        let attr = Attr::parse(self.context(), &format!("dense_resource<{unique}> : {ty}"));
+        let attr = attr.ok_or_else(|| format!("a weight of type {ty} cannot be made"))?;
+        let key = attr.resource_name().unwrap_or(&unique).to_owned();
+        let dtype = tensor.dtype.dtype().ok_or("a weight of this type cannot be made")?;
+        self.weights.insert(key, Weight::new(dtype, tensor.shape.clone(), tensor.data.clone()));
+        self.resources.insert(Rc::as_ptr(tensor), (attr, tensor.clone()));
+        Ok(attr)
+    }
+}

@@ -1,0 +1,191 @@
+//! Inlines the functions that a model defines.
+//!
+//! Before / after:
+//!
+//! ```text
+//! y = local.Twice(x)                 y = Add(x, x)
+//! local.Twice(a) -> b { b = Add(a, a) }
+//! ```
+//!
+//! Names of a body get the call's name before them; an attribute that refers to one of the call is that one.
+//! Limits: functions that call themselves, and more than a million nodes (F0041).
+
+use super::Problem;
+use super::graph::{Attribute, Graph, Node, Reader};
+use super::proto::{AttributeProto, FunctionProto, NodeProto};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+/// Calls within calls.
+const MAX_DEPTH: usize = 64;
+/// Nodes after inlining.
+const MAX_NODES: usize = 1 << 20;
+
+/// The functions of a model, by domain and name.
+pub(super) struct Functions(HashMap<(String, String, String), Function>);
+
+struct Function {
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+    nodes: Vec<BodyNode>,
+    defaults: BTreeMap<String, Attribute>,
+}
+
+/// A node, and its attributes that refer to the call's, with the names there.
+struct BodyNode {
+    node: Node,
+    references: Vec<(String, String)>,
+}
+
+/// The versions of operator sets by domain.
+pub(super) fn versions(imports: &[super::proto::OperatorSetIdProto]) -> HashMap<String, i64> {
+    let domain = |d: &str| if d == "ai.onnx" { String::new() } else { d.to_owned() };
+    imports.iter().map(|import| (domain(&import.domain), import.version)).collect()
+}
+
+impl Functions {
+    /// Reads the functions of a model.
+    pub fn read(protos: &[FunctionProto], opsets: &HashMap<String, i64>, reader: &mut Reader) -> Self {
+        let each = protos.iter().map(|proto| {
+            let mut own = opsets.clone();
+            own.extend(versions(&proto.opset_import));
+            let nodes = proto.node.iter().map(|n| body_node(n, &own, reader)).collect();
+            let defaults = proto.attribute_proto.iter();
+            let defaults = defaults.map(|a| (a.name.clone(), reader.attribute(a, &proto.name, &own))).collect();
+            let key = (proto.domain.clone(), proto.name.clone(), proto.overload.clone());
+            (key, Function { inputs: proto.input.clone(), outputs: proto.output.clone(), nodes, defaults })
+        });
+        Self(each.collect())
+    }
+
+    /// Replaces every call in a graph, and in the graphs of its nodes.
+    pub fn inline(&self, graph: &mut Graph, problems: &mut Vec<Problem>) {
+        if self.0.is_empty() {
+            return;
+        }
+        let mut inliner = Inliner { functions: self, nodes: 0, overflow: false };
+        graph.nodes = inliner.nodes(std::mem::take(&mut graph.nodes), 0);
+        if inliner.overflow {
+            let message =
+                format!("the functions of the model call one another more than {MAX_DEPTH} deep, or endlessly");
+            problems.push(Problem { code: "F0041", message, help: "a function must not call itself" });
+        }
+    }
+
+    fn get(&self, node: &Node) -> Option<&Function> {
+        let key = |overload: &str| (node.domain.clone(), node.op_type.clone(), overload.to_owned());
+        let overload = match node.attributes.get(OVERLOAD) {
+            Some(Attribute::String(name)) => name,
+            _ => "",
+        };
+        self.0.get(&key(overload))
+    }
+}
+
+/// The attribute that holds a node's overload: no attribute of ONNX has a space in its name.
+pub(super) const OVERLOAD: &str = "function overload";
+
+fn body_node(proto: &NodeProto, opsets: &HashMap<String, i64>, reader: &mut Reader) -> BodyNode {
+    let is_reference = |a: &&AttributeProto| !a.ref_attr_name.is_empty();
+    let references = proto.attribute.iter().filter(is_reference);
+    let references = references.map(|a| (a.name.clone(), a.ref_attr_name.clone())).collect();
+    let mut node = reader.node(proto, opsets);
+    for a in proto.attribute.iter().filter(is_reference) {
+        node.attributes.remove(&a.name);
+    }
+    BodyNode { node, references }
+}
+
+struct Inliner<'a> {
+    functions: &'a Functions,
+    nodes: usize,
+    overflow: bool,
+}
+
+impl Inliner<'_> {
+    fn nodes(&mut self, nodes: Vec<Node>, depth: usize) -> Vec<Node> {
+        let mut out = vec![];
+        for mut node in nodes {
+            self.nodes += 1;
+            if self.nodes > MAX_NODES || depth > MAX_DEPTH {
+                self.overflow = true;
+                return out;
+            }
+            for attribute in node.attributes.values_mut() {
+                if let Attribute::Graph(graph) = attribute {
+                    let graph = Rc::make_mut(graph);
+                    graph.nodes = self.nodes(std::mem::take(&mut graph.nodes), depth + 1);
+                }
+            }
+            match self.functions.get(&node) {
+                Some(function) => {
+                    let body = expand(function, &node, self.nodes);
+                    out.extend(self.nodes(body, depth + 1));
+                }
+                None => out.push(node),
+            }
+        }
+        out
+    }
+}
+
+/// The body of a function with the names and attributes of a call.
+fn expand(function: &Function, call: &Node, number: usize) -> Vec<Node> {
+    let mut names: HashMap<&str, String> = HashMap::new();
+    for (at, input) in function.inputs.iter().enumerate() {
+        names.insert(input, call.inputs.get(at).cloned().unwrap_or_default());
+    }
+    for (at, output) in function.outputs.iter().enumerate() {
+        let given = call.outputs.get(at).filter(|o| !o.is_empty() && !function.inputs.contains(output));
+        if let Some(given) = given {
+            names.insert(output, given.clone());
+        }
+    }
+    let prefix = format!("{}#{number}/", call.name);
+    let rename = |name: &String| match names.get(name.as_str()) {
+        Some(given) => given.clone(),
+        None if name.is_empty() => String::new(),
+        None => format!("{prefix}{name}"),
+    };
+    let mut body: Vec<Node> = function.nodes.iter().map(|b| call_node(b, function, call, &rename)).collect();
+    // An output that is an input is handed on.
+    for (at, output) in function.outputs.iter().enumerate().filter(|(_, o)| function.inputs.contains(o)) {
+        let result = call.outputs.get(at).cloned().unwrap_or_default();
+        let node = Node { name: call.name.clone(), op_type: "Identity".to_owned(), opset: 1, ..Node::default() };
+        body.push(Node { inputs: vec![rename(output)], outputs: vec![result], ..node });
+    }
+    body
+}
+
+fn call_node(body: &BodyNode, function: &Function, call: &Node, rename: &impl Fn(&String) -> String) -> Node {
+    let mut node = body.node.clone();
+    node.name = format!("{}/{}", call.name, node.name);
+    node.inputs = node.inputs.iter().map(rename).collect();
+    node.outputs = node.outputs.iter().map(rename).collect();
+    for (name, of_call) in &body.references {
+        if let Some(value) = call.attributes.get(of_call).or_else(|| function.defaults.get(of_call)) {
+            node.attributes.insert(name.clone(), value.clone());
+        }
+    }
+    for attribute in node.attributes.values_mut() {
+        if let Attribute::Graph(graph) = attribute {
+            rename_graph(Rc::make_mut(graph), rename);
+        }
+    }
+    node
+}
+
+fn rename_graph(graph: &mut Graph, rename: &impl Fn(&String) -> String) {
+    for node in &mut graph.nodes {
+        node.inputs = node.inputs.iter().map(rename).collect();
+        node.outputs = node.outputs.iter().map(rename).collect();
+        for attribute in node.attributes.values_mut() {
+            if let Attribute::Graph(inner) = attribute {
+                rename_graph(Rc::make_mut(inner), rename);
+            }
+        }
+    }
+    graph.inputs.iter_mut().chain(&mut graph.outputs).for_each(|info| info.name = rename(&info.name));
+    let initializers = std::mem::take(&mut graph.initializers);
+    graph.initializers = initializers.into_iter().map(|(name, tensor)| (rename(&name), tensor)).collect();
+}

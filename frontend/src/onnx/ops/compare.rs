@@ -1,0 +1,212 @@
+//! Comparisons, truth values, conversions, selections.
+
+use super::elementwise::{Function, apply};
+use crate::onnx::operand::Operand;
+use crate::onnx::symbolic::Dim;
+use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, Tensor, fold, structured};
+use monopour_ir::{Value, ops};
+use std::rc::Rc;
+
+/// A comparison in its forms.
+#[derive(Clone, Copy)]
+struct Comparison {
+    /// Predicates of floats, signed and unsigned integers.
+    predicates: [i64; 3],
+    floats: fn(&[f64]) -> bool,
+    /// Of the difference of two sizes.
+    difference: fn(&Dim) -> Option<bool>,
+}
+
+const EQUAL: Comparison =
+    Comparison { predicates: [1, 0, 0], floats: |x| x[0] == x[1], difference: |d| d.as_constant().map(|d| d == 0) };
+const LESS: Comparison =
+    Comparison { predicates: [4, 2, 6], floats: |x| x[0] < x[1], difference: |d| d.as_constant().map(|d| d < 0) };
+const LESS_OR_EQUAL: Comparison =
+    Comparison { predicates: [5, 3, 7], floats: |x| x[0] <= x[1], difference: |d| d.as_constant().map(|d| d <= 0) };
+const GREATER: Comparison =
+    Comparison { predicates: [2, 4, 8], floats: |x| x[0] > x[1], difference: |d| d.as_constant().map(|d| d > 0) };
+const GREATER_OR_EQUAL: Comparison =
+    Comparison { predicates: [3, 5, 9], floats: |x| x[0] >= x[1], difference: |d| d.as_constant().map(|d| d >= 0) };
+const NOT: Function =
+    Function { body: flip, floats: |_| f64::NAN, sizes: |x| x[0].as_constant().map(|v| Dim::constant(1 - v)) };
+const BITWISE_NOT: Function =
+    Function { body: flip, floats: |_| f64::NAN, sizes: |x| x[0].as_constant().map(|v| Dim::constant(!v)) };
+/// What Cast does not do.
+const NO_CASTS: &str = "strings, and floats of less than 16 bits";
+
+pub(super) fn register(registry: &mut Registry) {
+    registry.op("Equal", 7, |b, cx| comparison(b, cx, EQUAL), "strings");
+    registry.op("Less", 7, |b, cx| comparison(b, cx, LESS), "");
+    registry.op("LessOrEqual", 12, |b, cx| comparison(b, cx, LESS_OR_EQUAL), "");
+    registry.op("Greater", 7, |b, cx| comparison(b, cx, GREATER), "");
+    registry.op("GreaterOrEqual", 12, |b, cx| comparison(b, cx, GREATER_OR_EQUAL), "");
+    registry.op("And", 7, |b, cx| apply(b, cx, AND), "");
+    registry.op("Or", 7, |b, cx| apply(b, cx, OR), "");
+    registry.op("Xor", 7, |b, cx| apply(b, cx, XOR), "");
+    registry.op("BitwiseAnd", 18, |b, cx| apply(b, cx, AND), "");
+    registry.op("BitwiseOr", 18, |b, cx| apply(b, cx, OR), "");
+    registry.op("BitwiseXor", 18, |b, cx| apply(b, cx, XOR), "");
+    registry.op("Not", 1, |b, cx| apply(b, cx, NOT), "");
+    registry.op("BitwiseNot", 18, |b, cx| apply(b, cx, BITWISE_NOT), "");
+    registry.op("IsNaN", 9, is_nan, "");
+    registry.op("IsInf", 10, is_inf, "");
+    registry.op("Where", 9, select, "");
+    registry.op("Cast", 6, cast, NO_CASTS);
+    registry.op("CastLike", 15, cast_like, NO_CASTS);
+}
+
+fn comparison<'c>(
+    b: &mut Builder<'c>,
+    cx: &NodeContext<'_, 'c>,
+    Comparison { predicates, floats, difference }: Comparison,
+) -> Results<'c> {
+    let operands = [cx.operand(0)?, cx.operand(1)?];
+    let from = operands[0].dtype;
+    let shape = structured::broadcast(&[&operands[0].shape, &operands[1].shape])?;
+    if fold::all_known(&operands, &shape) {
+        let truth = |value: bool| Dim::constant(i64::from(value));
+        let folded = if from.is_float() {
+            fold::floats(&operands, DataType::Bool, &shape, |x| f64::from(u8::from(floats(x))))
+        } else {
+            let sizes = |x: &[Dim]| difference(&x[0].sub(&x[1])).map(truth);
+            fold::sizes(&operands, DataType::Bool, &shape, sizes)
+        };
+        if let Some(folded) = folded {
+            return Ok(vec![folded]);
+        }
+    }
+    let unsigned = from.is_unsigned() || from == DataType::Bool;
+    let predicate = if from.is_float() { predicates[0] } else { predicates[1 + usize::from(unsigned)] };
+    let result = b.elementwise_of_shape(&operands, DataType::Bool, shape, |b, x| b.compare(predicate, x[0], x[1]))?;
+    Ok(vec![result])
+}
+
+/// A function of bits: the op, and its value on known integers.
+macro_rules! bits {
+    ($name:expr, $known:expr) => {
+        Function {
+            body: |b, _, x| b.binary($name, x[0], x[1]),
+            floats: |_| f64::NAN,
+            sizes: |x| Some(Dim::constant($known(x[0].as_constant()?, x[1].as_constant()?))),
+        }
+    };
+}
+
+const AND: Function = bits!(ops::arith::ANDI, |x: i64, y: i64| x & y);
+const OR: Function = bits!(ops::arith::ORI, |x: i64, y: i64| x | y);
+const XOR: Function = bits!(ops::arith::XORI, |x: i64, y: i64| x ^ y);
+
+fn flip<'c>(b: &mut Builder<'c>, _: DataType, x: &[Value<'c>]) -> Result<Value<'c>, Failure> {
+    let ones = b.int(x[0].ty(), -1);
+    b.binary(ops::arith::XORI, x[0], ones)
+}
+
+fn is_nan<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    // Unordered with itself.
+    Ok(vec![b.elementwise(&[cx.operand(0)?], DataType::Bool, |b, x| b.compare(14, x[0], x[0]))?])
+}
+
+fn is_inf<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let (negative, positive) = (cx.flag("detect_negative", true)?, cx.flag("detect_positive", true)?);
+    let result = b.elementwise(&[cx.operand(0)?], DataType::Bool, |b, x| {
+        let infinity = b.number(x[0].ty(), if positive { f64::INFINITY } else { f64::NEG_INFINITY });
+        match (negative, positive) {
+            (true, true) => {
+                let size = b.unary(ops::math::ABSF, x[0])?;
+                b.compare(1, size, infinity)
+            }
+            (false, false) => Ok(b.int(monopour_ir::Type::integer(b.context(), 1), 0)),
+            _ => b.compare(1, x[0], infinity),
+        }
+    })?;
+    Ok(vec![result])
+}
+
+fn select<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let operands = [cx.operand(0)?, cx.operand(1)?, cx.operand(2)?];
+    let shape = structured::broadcast(&[&operands[0].shape, &operands[1].shape, &operands[2].shape])?;
+    if fold::all_known(&operands, &shape) && !operands[1].dtype.is_float() {
+        let choose = |x: &[Dim]| Some(if x[0].as_constant()? != 0 { x[1].clone() } else { x[2].clone() });
+        if let Some(folded) = fold::sizes(&operands, operands[1].dtype, &shape, choose) {
+            return Ok(vec![folded]);
+        }
+    }
+    Ok(vec![b.elementwise_of_shape(&operands, operands[1].dtype, shape, |b, x| b.select(x[0], x[1], x[2]))?])
+}
+
+fn cast<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let to = cx.data_type("to")?.ok_or("attribute 'to' is missing")?;
+    Ok(vec![cast_to(b, cx.operand(0)?, to)?])
+}
+
+fn cast_like<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    Ok(vec![cast_to(b, cx.operand(0)?, cx.operand(1)?.dtype)?])
+}
+
+/// The operand with elements of another type.
+pub(super) fn cast_to<'c>(b: &mut Builder<'c>, x: &Operand<'c>, to: DataType) -> Result<Operand<'c>, Failure> {
+    if x.dtype == to {
+        return Ok(x.clone());
+    }
+    if let Some(folded) = folded_cast(x, to) {
+        return Ok(folded);
+    }
+    b.element(to)?;
+    let from = x.dtype;
+    b.elementwise(&[x], to, |b, e| convert(b, from, to, e[0]))
+}
+
+fn folded_cast<'c>(x: &Operand<'c>, to: DataType) -> Option<Operand<'c>> {
+    let shape = x.static_shape()?;
+    if x.dtype.is_float() {
+        let values = x.as_floats()?;
+        let in_range = |v: &f64| v.is_finite() && v.abs() < 2f64.powi(31);
+        let plain = to.is_float() || to == DataType::Bool || values.iter().all(in_range);
+        let values: Vec<f64> = match to {
+            DataType::Bool => values.into_iter().map(|v| f64::from(u8::from(v != 0.0))).collect(),
+            _ => values,
+        };
+        return plain.then(|| Tensor::from_f64(to, shape, &values)).flatten().map(|t| Operand::constant(Rc::new(t)));
+    }
+    if to.is_integer() && to.bits() >= Some(32) {
+        return Some(Operand::sizes(to, shape, x.as_sizes()?));
+    }
+    Some(Operand::constant(Rc::new(Tensor::from_i64(to, shape, &x.as_ints()?)?)))
+}
+
+/// An element of another type.
+pub(super) fn convert<'c>(
+    b: &mut Builder<'c>,
+    from: DataType,
+    to: DataType,
+    x: Value<'c>,
+) -> Result<Value<'c>, Failure> {
+    let ty = b.element(to)?;
+    if from == to {
+        return Ok(x);
+    }
+    let unsigned = from.is_unsigned() || from == DataType::Bool;
+    if to == DataType::Bool {
+        let zero = b.number(x.ty(), 0.0);
+        // Unordered or unequal: NaN is true.
+        return b.compare(if from.is_float() { 13 } else { 1 }, x, zero);
+    }
+    let (from_bits, to_bits) = (x.ty().float_width().or(x.ty().integer_width()), to.bits());
+    let name = match (from.is_float(), to.is_float()) {
+        (true, true) if from_bits == to_bits => {
+            let wide = b.op(ops::arith::EXTF, &[x], monopour_ir::Type::f32(b.context()))?;
+            return b.op(ops::arith::TRUNCF, &[wide], ty);
+        }
+        (true, true) if from_bits < to_bits => ops::arith::EXTF,
+        (true, true) => ops::arith::TRUNCF,
+        (false, true) if unsigned => ops::arith::UITOFP,
+        (false, true) => ops::arith::SITOFP,
+        (true, false) if to.is_unsigned() => ops::arith::FPTOUI,
+        (true, false) => ops::arith::FPTOSI,
+        (false, false) if from_bits == to_bits => return Ok(x),
+        (false, false) if from_bits > to_bits => ops::arith::TRUNCI,
+        (false, false) if unsigned => ops::arith::EXTUI,
+        (false, false) => ops::arith::EXTSI,
+    };
+    b.op(name, &[x], ty)
+}

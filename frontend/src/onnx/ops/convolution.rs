@@ -1,0 +1,376 @@
+//! Convolutions, of any number of dimensions and groups.
+
+use crate::onnx::operand::Operand;
+use crate::onnx::symbolic::Dim;
+use crate::onnx::{Builder, Expr, Failure, NodeContext, Registry, Results, fold};
+use monopour_ir::ops;
+
+pub(super) fn register(registry: &mut Registry) {
+    registry.op("Conv", 1, conv, "");
+    registry.op("ConvTranspose", 1, conv_transpose, "");
+}
+
+/// Windows along each dimension of an image.
+#[derive(Clone, Debug)]
+pub(super) struct Windows {
+    /// Size of the window.
+    pub kernel: Vec<i64>,
+    /// Step between windows.
+    pub strides: Vec<i64>,
+    /// Step within a window.
+    pub dilations: Vec<i64>,
+    /// Elements added before the first.
+    pub before: Vec<Dim>,
+    /// Elements added after the last.
+    pub after: Vec<Dim>,
+    /// Number of windows.
+    pub count: Vec<Dim>,
+}
+
+impl Windows {
+    /// Of a node's attributes, over an image of that shape.
+    pub fn of(cx: &NodeContext, kernel: Vec<i64>, image: &[Dim]) -> Result<Self, Failure> {
+        let rank = kernel.len();
+        if image.len() != rank {
+            return Err(format!("windows of {rank} dimensions over an image of {}", image.len()).into());
+        }
+        let each = |name: &str| -> Result<Vec<i64>, Failure> {
+            let given = cx.ints(name)?.unwrap_or_else(|| vec![1; rank]);
+            let right = given.len() == rank && given.iter().all(|v| *v > 0);
+            if right { Ok(given) } else { Err(format!("attribute '{name}' is {given:?}").into()) }
+        };
+        let (strides, dilations) = (each("strides")?, each("dilations")?);
+        if kernel.iter().any(|k| *k < 1) {
+            return Err(format!("a window of {kernel:?}").into());
+        }
+        let mut out = Self { kernel, strides, dilations, before: vec![], after: vec![], count: vec![] };
+        let pads = cx.ints("pads")?.unwrap_or_else(|| vec![0; 2 * rank]);
+        if pads.len() != 2 * rank {
+            return Err(format!("attribute 'pads' is {pads:?}").into());
+        }
+        let (auto, ceil) = (cx.string("auto_pad", "NOTSET")?, cx.flag("ceil_mode", false)?);
+        for (d, size) in image.iter().enumerate() {
+            let pads = (Dim::constant(pads[d]), Dim::constant(pads[rank + d]));
+            out.add(d, size, (&auto, ceil), pads)?;
+        }
+        Ok(out)
+    }
+
+    /// Elements that a window spans.
+    fn span(&self, d: usize) -> i64 {
+        (self.kernel[d] - 1) * self.dilations[d] + 1
+    }
+
+    fn add(&mut self, d: usize, size: &Dim, (auto, ceil): (&str, bool), pads: (Dim, Dim)) -> Result<(), Failure> {
+        let (span, stride) = (self.span(d), self.strides[d]);
+        let zero = Dim::default();
+        let (before, after, count) = match auto {
+            "SAME_UPPER" | "SAME_LOWER" => {
+                let count = size.ceil_div(stride).unwrap_or_default();
+                let total = count.plus(-1).times(stride).plus(span).sub(size).at_least(&zero);
+                let half = total.floor_div(&2.into()).unwrap_or_default();
+                let rest = total.sub(&half);
+                if auto == "SAME_UPPER" { (half, rest, count) } else { (rest, half, count) }
+            }
+            "NOTSET" | "" | "VALID" => {
+                let (before, after) = if auto == "VALID" { (zero.clone(), zero) } else { pads };
+                let padded = size.add(&before).add(&after);
+                let free = padded.plus(-span);
+                let count = free.floor_div(&stride.into()).unwrap_or_default().plus(1);
+                if ceil { rounded_up(size, (before, after), &free, stride, &count) } else { (before, after, count) }
+            }
+            other => return Err(format!("attribute 'auto_pad' is '{other}'").into()),
+        };
+        self.before.push(before);
+        self.after.push(after);
+        self.count.push(count);
+        Ok(())
+    }
+
+    /// Whether nothing is added.
+    pub fn is_bare(&self) -> bool {
+        self.before.iter().chain(&self.after).all(|d| d.is(0))
+    }
+
+    /// The operand, whose last dimensions are the image, with the padding.
+    pub fn pad<'c>(&self, b: &mut Builder<'c>, x: &Operand<'c>, number: f64) -> Result<Operand<'c>, Failure> {
+        if self.is_bare() {
+            return Ok(x.clone());
+        }
+        let plain = vec![Dim::default(); x.rank() - self.kernel.len()];
+        let element = b.element(x.dtype)?;
+        let number = b.number(element, number);
+        b.padded(x, &[&plain[..], &self.before].concat(), &[&plain[..], &self.after].concat(), number)
+    }
+
+    /// The index of an image in terms of the loops over windows and within one.
+    pub fn index(&self, d: usize, window: usize, within: usize) -> Expr {
+        Expr::Sum(vec![(window, self.strides[d]), (within, self.dilations[d])], 0)
+    }
+}
+
+/// One more window where elements are left over that are not all padding.
+fn rounded_up(size: &Dim, pads: (Dim, Dim), free: &Dim, stride: i64, count: &Dim) -> (Dim, Dim, Dim) {
+    let (before, after) = pads;
+    let up = free.ceil_div(stride).unwrap_or_default().plus(1);
+    // The last window starts within the image or the padding before it.
+    let most = size.add(&before).plus(-1).floor_div(&stride.into()).unwrap_or_default().plus(1);
+    let up = up.at_most(&most);
+    let missing = up.sub(count).times(stride);
+    let rest = free.modulo(&stride.into()).unwrap_or_default();
+    let more = missing.sub(&rest).at_least(&Dim::default());
+    (before, after.add(&more), up)
+}
+
+/// The sizes of a filter's window.
+fn kernel(cx: &NodeContext, w: &Operand) -> Result<Vec<i64>, Failure> {
+    let sizes: Option<Vec<i64>> = w.shape[2..].iter().map(Dim::as_constant).collect();
+    let sizes = sizes.ok_or("its filter is of unknown size")?;
+    match cx.ints("kernel_shape")? {
+        Some(given) if given != sizes => {
+            Err(format!("attribute 'kernel_shape' is {given:?}, the filter {sizes:?}").into())
+        }
+        _ => Ok(sizes),
+    }
+}
+
+fn conv<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let (x, w) = (cx.operand(0)?, cx.operand(1)?);
+    if x.rank() < 3 || w.rank() != x.rank() || x.dtype != w.dtype {
+        return Err("its image and filter are not of one type and rank, at least 3".into());
+    }
+    let windows = Windows::of(cx, kernel(cx, w)?, &x.shape[2..])?;
+    let padded = windows.pad(b, x, 0.0)?;
+    let result = convolve(b, &padded, w, &windows, cx.int("group", 1)?)?;
+    Ok(vec![add_bias(b, result, cx.optional(2))?])
+}
+
+/// A number per channel added.
+fn add_bias<'c>(b: &mut Builder<'c>, x: Operand<'c>, bias: Option<&Operand<'c>>) -> Result<Operand<'c>, Failure> {
+    let Some(bias) = bias else { return Ok(x) };
+    let bias = per_channel(b, bias, x.rank())?;
+    let name = if x.dtype.is_float() { ops::arith::ADDF } else { ops::arith::ADDI };
+    b.elementwise(&[&x, &bias], x.dtype, |b, e| b.binary(name, e[0], e[1]))
+}
+
+/// Numbers of channels as an operand of an image of that rank.
+pub(super) fn per_channel<'c>(b: &mut Builder<'c>, x: &Operand<'c>, rank: usize) -> Result<Operand<'c>, Failure> {
+    if x.rank() != 1 {
+        return Err("its operand per channel is not of rank 1".into());
+    }
+    let mut shape = vec![Dim::constant(1); rank - 1];
+    shape[0] = x.shape[0].clone();
+    b.reshaped(x, &shape)
+}
+
+/// One side of a convolution: the shape that it is viewed as, and its index in each dimension.
+#[derive(Default)]
+struct Side {
+    shape: Vec<Dim>,
+    index: Vec<Expr>,
+}
+
+impl Side {
+    fn push(&mut self, size: &Dim, index: Expr) {
+        self.shape.push(size.clone());
+        self.index.push(index);
+    }
+}
+
+/// The sums of products of windows of an image, already padded, and filters.
+///
+/// Loops: image, group, filter of the group, windows; then channel of the group and within windows. Groups of one channel,
+/// or with one filter, have no loop for it.
+pub(super) fn convolve<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    w: &Operand<'c>,
+    windows: &Windows,
+    groups: i64,
+) -> Result<Operand<'c>, Failure> {
+    let rank = windows.kernel.len();
+    let (channels, filters, by) = (&w.shape[1], &w.shape[0], Dim::constant(groups));
+    let per_group =
+        filters.exact_quotient(&by).filter(|_| groups > 0).ok_or("its filters are not a multiple of its groups")?;
+    if let (Some(a), Some(b)) = (x.shape[1].as_constant(), channels.times(groups).as_constant())
+        && a != b
+    {
+        return Err(format!("its image has {a} channels, its filters {b}").into());
+    }
+    let mut loops = 0;
+    let mut next = || {
+        loops += 1;
+        loops - 1
+    };
+    let (mut image, mut filter, mut result) = (Side::default(), Side::default(), (vec![], vec![]));
+    let mut add = |result: &mut (Vec<Dim>, Vec<usize>), size: &Dim, sides: [Option<&mut Side>; 2]| {
+        let at = next();
+        result.0.push(size.clone());
+        result.1.push(at);
+        sides.into_iter().flatten().for_each(|side| side.push(size, Expr::Loop(at)));
+        at
+    };
+    add(&mut result, &x.shape[0], [Some(&mut image), None]);
+    if groups > 1 {
+        add(&mut result, &by, [Some(&mut image), Some(&mut filter)]);
+    }
+    if groups == 1 || !per_group.is(1) {
+        add(&mut result, &per_group, [None, Some(&mut filter)]);
+    }
+    let first = windows.count.iter().map(|count| add(&mut result, count, [None, None])).min().unwrap_or(0);
+    if groups == 1 || !channels.is(1) {
+        let at = next();
+        image.push(channels, Expr::Loop(at));
+        filter.push(channels, Expr::Loop(at));
+    }
+    for d in 0..rank {
+        // A window of one element, read one after the other, is no loop: the op is a matrix product.
+        if windows.kernel[d] == 1 && windows.strides[d] == 1 {
+            image.push(&x.shape[2 + d], Expr::Loop(first + d));
+        } else {
+            let at = next();
+            image.push(&x.shape[2 + d], windows.index(d, first + d, at));
+            filter.push(&windows.kernel[d].into(), Expr::Loop(at));
+        }
+    }
+    let (x, w) = (b.reshaped(x, &image.shape)?, b.reshaped(w, &filter.shape)?);
+    let operands = [(b.value(&x)?, image.index), (b.value(&w)?, filter.index)];
+    let product = b.products(operands, loops, x.dtype, (&result.0, &result.1))?;
+    let shape = [&[x.shape[0].clone(), filters.clone()][..], &windows.count].concat();
+    b.reshaped(&product, &shape)
+}
+
+fn conv_transpose<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let (x, w) = (cx.operand(0)?, cx.operand(1)?);
+    if x.rank() < 3 || w.rank() != x.rank() || x.dtype != w.dtype {
+        return Err("its image and filter are not of one type and rank, at least 3".into());
+    }
+    let (rank, groups) = (x.rank() - 2, cx.int("group", 1)?);
+    let size = kernel(cx, w)?;
+    let each = |name: &str, default: i64| -> Result<Vec<i64>, Failure> {
+        let given = cx.ints(name)?.unwrap_or_else(|| vec![default; rank]);
+        if given.len() == rank { Ok(given) } else { Err(format!("attribute '{name}' is {given:?}").into()) }
+    };
+    let (strides, dilations, extra) = (each("strides", 1)?, each("dilations", 1)?, each("output_padding", 0)?);
+    let pads = transposed_pads(cx, &x.shape[2..], &size, (&strides, &dilations, &extra))?;
+    let spread = spread(b, x, &strides)?;
+    let mut windows = Windows {
+        kernel: size.clone(),
+        strides: vec![1; rank],
+        dilations: dilations.clone(),
+        before: vec![],
+        after: vec![],
+        count: vec![],
+    };
+    for d in 0..rank {
+        let reach = (size[d] - 1) * dilations[d];
+        windows.before.push(pads.0[d].times(-1).plus(reach));
+        windows.after.push(pads.1[d].times(-1).plus(reach + extra[d]));
+        let padded = spread.shape[2 + d].add(&windows.before[d]).add(&windows.after[d]);
+        windows.count.push(padded.plus(-reach));
+    }
+    let image = cut_or_pad(b, &spread, &windows)?;
+    let filters = flipped(b, w, groups)?;
+    let result = convolve(b, &image, &filters, &windows, groups)?;
+    Ok(vec![add_bias(b, result, cx.optional(2))?])
+}
+
+/// Padding before and after the result: what it lacks of the full one.
+fn transposed_pads(
+    cx: &NodeContext,
+    image: &[Dim],
+    kernel: &[i64],
+    (strides, dilations, extra): (&[i64], &[i64], &[i64]),
+) -> Result<(Vec<Dim>, Vec<Dim>), Failure> {
+    let rank = kernel.len();
+    let auto = cx.string("auto_pad", "NOTSET")?;
+    let given = cx.ints("pads")?.unwrap_or_else(|| vec![0; 2 * rank]);
+    let wanted = cx.ints("output_shape")?;
+    let mut pads = (vec![], vec![]);
+    for d in 0..rank {
+        let full = image[d].plus(-1).times(strides[d]).plus((kernel[d] - 1) * dilations[d] + 1 + extra[d]);
+        let size = match (&wanted, auto.as_str()) {
+            (Some(wanted), _) => Some(Dim::constant(wanted[wanted.len() - rank + d])),
+            (None, "SAME_UPPER" | "SAME_LOWER") => Some(image[d].times(strides[d])),
+            _ => None,
+        };
+        let (before, after) = match size {
+            Some(size) => {
+                let total = full.sub(&size);
+                let half = total.floor_div(&2.into()).unwrap_or_default();
+                let rest = total.sub(&half);
+                if auto == "SAME_UPPER" { (half, rest) } else { (rest, half) }
+            }
+            None if auto == "VALID" => (Dim::default(), Dim::default()),
+            None => (Dim::constant(given[d]), Dim::constant(given[rank + d])),
+        };
+        pads.0.push(before);
+        pads.1.push(after);
+    }
+    Ok(pads)
+}
+
+/// The image with zeros between its elements.
+fn spread<'c>(b: &mut Builder<'c>, x: &Operand<'c>, strides: &[i64]) -> Result<Operand<'c>, Failure> {
+    if strides.iter().all(|s| *s == 1) {
+        return Ok(x.clone());
+    }
+    let mut shape = x.shape.clone();
+    let mut steps = vec![1; x.rank()];
+    for (d, stride) in strides.iter().enumerate() {
+        shape[2 + d] = x.shape[2 + d].plus(-1).times(*stride).plus(1);
+        steps[2 + d] = *stride;
+    }
+    let zeros = b.filled(x.dtype, &shape, 0.0)?;
+    let value = b.insert_by(x, zeros, &vec![Dim::default(); x.rank()], &steps)?;
+    Ok(Operand::value(x.dtype, shape, value))
+}
+
+/// Padding, or a slice where it is negative.
+fn cut_or_pad<'c>(b: &mut Builder<'c>, x: &Operand<'c>, windows: &Windows) -> Result<Operand<'c>, Failure> {
+    let zero = Dim::default();
+    let cut = |pads: &[Dim]| pads.iter().map(|d| d.times(-1).at_least(&zero)).collect::<Vec<_>>();
+    let (first, last) = (cut(&windows.before), cut(&windows.after));
+    let mut part = x.clone();
+    if first.iter().chain(&last).any(|d| !d.is(0)) {
+        let from = [vec![zero.clone(); 2], first.clone()].concat();
+        let sizes = x.shape[2..].iter().zip(first.iter().zip(&last)).map(|(size, (f, l))| size.sub(f).sub(l));
+        let shape: Vec<Dim> = x.shape[..2].iter().cloned().chain(sizes).collect();
+        part = b.slice(x, &from, &shape, &vec![1; x.rank()])?;
+    }
+    let added = |pads: &[Dim]| pads.iter().map(|d| d.at_least(&zero)).collect();
+    Windows { before: added(&windows.before), after: added(&windows.after), ..windows.clone() }.pad(b, &part, 0.0)
+}
+
+/// Filters of a transposed convolution as those of a convolution: from channels first to filters first, reversed.
+fn flipped<'c>(b: &mut Builder<'c>, w: &Operand<'c>, groups: i64) -> Result<Operand<'c>, Failure> {
+    let by = Dim::constant(groups);
+    let per_group = w.shape[0].exact_quotient(&by).ok_or("its channels are not a multiple of its groups")?;
+    let apart = [&[by, per_group.clone()][..], &w.shape[1..]].concat();
+    let apart = b.reshaped(w, &apart)?;
+    let order: Vec<usize> = [0, 2, 1].into_iter().chain(3..apart.rank()).collect();
+    let shape: Vec<Dim> = order.iter().map(|d| apart.shape[*d].clone()).collect();
+    let joined = [&[w.shape[1].times(groups), per_group][..], &w.shape[2..]].concat();
+    if let (Some(own), Some(numbers)) =
+        (apart.static_shape(), shape.iter().map(Dim::as_constant).collect::<Option<Vec<i64>>>())
+    {
+        let strides = fold::strides(&own);
+        let offset = (3..own.len()).map(|d| (own[d] - 1) * strides[d]).sum();
+        let moved: Vec<i64> = order.iter().map(|d| if *d >= 3 { -strides[*d] } else { strides[*d] }).collect();
+        if let Some(folded) = fold::pick(&apart, &numbers, fold::positions(&numbers, &moved, offset)) {
+            return b.reshaped(&folded, &joined);
+        }
+    }
+    let source = b.value(&apart)?;
+    let sizes = shape.clone();
+    let made = super::slices::indexed(b, &apart, shape, |b, at| {
+        let mut place = at.to_vec();
+        for d in 3..at.len() {
+            let last = b.index(&sizes[d].plus(-1))?;
+            place[d] = b.binary(ops::arith::SUBI, last, at[d])?;
+        }
+        place.swap(1, 2);
+        Ok((source, place))
+    })?;
+    b.reshaped(&made, &joined)
+}

@@ -1,0 +1,195 @@
+//! Normalizations and softmax.
+
+use super::convolution::per_channel;
+use super::reductions::{Kind, kept, mean, over};
+use crate::onnx::operand::Operand;
+use crate::onnx::symbolic::Dim;
+use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, fold};
+use monopour_ir::ops;
+
+pub(super) fn register(registry: &mut Registry) {
+    registry.op("BatchNormalization", 7, batch_norm, "training");
+    registry.op("InstanceNormalization", 6, instance_norm, "");
+    registry.op("LayerNormalization", 17, layer_norm, "");
+    registry.op("LRN", 1, lrn, "");
+    registry.op("Softmax", 1, |b, cx| softmax(b, cx, false), "");
+    registry.op("LogSoftmax", 1, |b, cx| softmax(b, cx, true), "");
+}
+
+/// `scale / sqrt(variance + epsilon)` and `shift - mean` of it: constants where the operands are.
+fn batch_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let x = cx.operand(0)?;
+    let [scale, shift, average, variance] = [1, 2, 3, 4].map(|at| cx.operand(at));
+    let (scale, shift, average, variance) = (scale?, shift?, average?, variance?);
+    if cx.flag("training_mode", false)? {
+        return Err("training is not supported".into());
+    }
+    let epsilon = cx.float("epsilon", f64::from(1e-5f32))?;
+    let operands = [scale, shift, average, variance];
+    let shape = scale.shape.clone();
+    let factor = fold::floats(&operands, x.dtype, &shape, |e| e[0] / (e[3] + epsilon).sqrt());
+    let offset = fold::floats(&operands, x.dtype, &shape, |e| e[1] - e[2] * e[0] / (e[3] + epsilon).sqrt());
+    if let (Some(factor), Some(offset)) = (factor, offset) {
+        let (factor, offset) = (per_channel(b, &factor, x.rank())?, per_channel(b, &offset, x.rank())?);
+        let result = b.elementwise(&[x, &factor, &offset], x.dtype, |b, e| {
+            let scaled = b.binary(ops::arith::MULF, e[0], e[1])?;
+            b.binary(ops::arith::ADDF, scaled, e[2])
+        })?;
+        return Ok(vec![result]);
+    }
+    let mut each = vec![];
+    for operand in operands {
+        let operand = super::compare::cast_to(b, operand, x.dtype)?;
+        each.push(per_channel(b, &operand, x.rank())?);
+    }
+    let result = b.elementwise(&[x, &each[0], &each[1], &each[2], &each[3]], x.dtype, |b, e| {
+        let epsilon = b.number(e[0].ty(), epsilon);
+        let sum = b.binary(ops::arith::ADDF, e[4], epsilon)?;
+        let root = b.unary(ops::math::SQRT, sum)?;
+        let rest = b.binary(ops::arith::SUBF, e[0], e[3])?;
+        let scaled = b.binary(ops::arith::MULF, rest, e[1])?;
+        let divided = b.binary(ops::arith::DIVF, scaled, root)?;
+        b.binary(ops::arith::ADDF, divided, e[2])
+    })?;
+    Ok(vec![result])
+}
+
+/// The operand less its mean over axes, and `1 / sqrt(variance + epsilon)`; the latter two keep the axes.
+pub(super) fn centered<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    axes: &[usize],
+    epsilon: f64,
+) -> Result<[Operand<'c>; 3], Failure> {
+    let average = mean(b, x, axes)?;
+    let average = kept(b, &average, x, axes)?;
+    let rest = b.elementwise(&[x, &average], x.dtype, |b, e| b.binary(ops::arith::SUBF, e[0], e[1]))?;
+    let squares = b.elementwise(&[&rest], x.dtype, |b, e| b.binary(ops::arith::MULF, e[0], e[0]))?;
+    let variance = mean(b, &squares, axes)?;
+    let variance = kept(b, &variance, x, axes)?;
+    let inverse = b.elementwise(&[&variance], x.dtype, |b, e| {
+        let epsilon = b.number(e[0].ty(), epsilon);
+        let sum = b.binary(ops::arith::ADDF, e[0], epsilon)?;
+        let root = b.unary(ops::math::SQRT, sum)?;
+        let one = b.number(e[0].ty(), 1.0);
+        b.binary(ops::arith::DIVF, one, root)
+    })?;
+    Ok([rest, inverse, average])
+}
+
+/// `rest * inverse * scale + shift`.
+pub(super) fn scaled<'c>(
+    b: &mut Builder<'c>,
+    rest: &Operand<'c>,
+    inverse: &Operand<'c>,
+    scale: Option<&Operand<'c>>,
+    shift: Option<&Operand<'c>>,
+) -> Result<Operand<'c>, Failure> {
+    let operands: Vec<&Operand> = [Some(rest), Some(inverse), scale, shift].into_iter().flatten().collect();
+    b.elementwise(&operands, rest.dtype, |b, e| {
+        let mut y = b.binary(ops::arith::MULF, e[0], e[1])?;
+        let mut at = 2;
+        if scale.is_some() {
+            y = b.binary(ops::arith::MULF, y, e[at])?;
+            at += 1;
+        }
+        if shift.is_some() {
+            y = b.binary(ops::arith::ADDF, y, e[at])?;
+        }
+        Ok(y)
+    })
+}
+
+fn instance_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let x = cx.operand(0)?;
+    let axes: Vec<usize> = (2..x.rank()).collect();
+    let [rest, inverse, _] = centered(b, x, &axes, cx.float("epsilon", f64::from(1e-5f32))?)?;
+    let (scale, shift) = (per_channel(b, cx.operand(1)?, x.rank())?, per_channel(b, cx.operand(2)?, x.rank())?);
+    Ok(vec![scaled(b, &rest, &inverse, Some(&scale), Some(&shift))?])
+}
+
+fn layer_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let given = cx.operand(0)?;
+    // Halves are normalized as f32 unless the node says otherwise.
+    let stash = if cx.int("stash_type", 1)? == 1 && given.dtype != DataType::F64 { DataType::F32 } else { given.dtype };
+    let x = super::compare::cast_to(b, given, stash)?;
+    let axes: Vec<usize> = (cx.axis_attribute(-1, x.rank())?..x.rank()).collect();
+    let [rest, inverse, average] = centered(b, &x, &axes, cx.float("epsilon", f64::from(1e-5f32))?)?;
+    let scale = super::compare::cast_to(b, cx.operand(1)?, stash)?;
+    let shift = cx.optional(2).map(|s| super::compare::cast_to(b, s, stash)).transpose()?;
+    let y = scaled(b, &rest, &inverse, Some(&scale), shift.as_ref())?;
+    Ok(vec![super::compare::cast_to(b, &y, given.dtype)?, average, inverse])
+}
+
+/// `x / (bias + alpha / size * sum of squares of channels around)^beta`.
+fn lrn<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let x = cx.operand(0)?;
+    let size = cx.int("size", 1)?.max(1);
+    let (alpha, beta, bias) = (cx.float("alpha", f64::from(1e-4f32))?, cx.float("beta", 0.75)?, cx.float("bias", 1.0)?);
+    let mut before = vec![Dim::default(); x.rank()];
+    let mut after = before.clone();
+    before[1] = Dim::constant((size - 1) / 2);
+    after[1] = Dim::constant(size / 2);
+    let element = b.element(x.dtype)?;
+    let zero = b.number(element, 0.0);
+    let padded = b.padded(x, &before, &after, zero)?;
+    let (value, out) = (b.value(&padded)?, b.filled(x.dtype, &x.shape, 0.0)?);
+    let extents = b.empty(x.dtype, &[Dim::constant(size)])?;
+    let rank = x.rank();
+    let mut index: Vec<Expr> = (0..rank).map(Expr::Loop).collect();
+    index[1] = Expr::Sum(vec![(1, 1), (rank, 1)], 0);
+    let mut loops = vec![LoopKind::Parallel; rank];
+    loops.push(LoopKind::Reduction);
+    let op = Structured {
+        loops,
+        inputs: vec![(value, index), (extents, vec![Expr::Loop(rank)])],
+        outputs: vec![(out, (0..rank).map(Expr::Loop).collect())],
+    };
+    let sum = b.structured(&op, |b, e| {
+        let square = b.binary(ops::arith::MULF, e[0], e[0])?;
+        Ok(vec![b.binary(ops::arith::ADDF, e[2], square)?])
+    })?[0];
+    let sum = Operand::value(x.dtype, x.shape.clone(), sum);
+    let result = b.elementwise(&[x, &sum], x.dtype, |b, e| {
+        let (factor, bias) = (b.number(element, alpha / size as f64), b.number(element, bias));
+        let scaled = b.binary(ops::arith::MULF, e[1], factor)?;
+        let base = b.binary(ops::arith::ADDF, scaled, bias)?;
+        let exponent = b.number(element, -beta);
+        let power = b.binary(ops::math::POWF, base, exponent)?;
+        b.binary(ops::arith::MULF, e[0], power)
+    })?;
+    Ok(vec![result])
+}
+
+fn softmax<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, log: bool) -> Results<'c> {
+    let x = cx.operand(0)?;
+    if cx.opset() >= 13 {
+        let axis = cx.axis_attribute(-1, x.rank())?;
+        return Ok(vec![softmax_over(b, x, &[axis], log)?]);
+    }
+    // Before version 13: over all dimensions from the axis on.
+    let axis = cx.axis_attribute(1, x.rank())?;
+    Ok(vec![softmax_over(b, x, &(axis..x.rank()).collect::<Vec<_>>(), log)?])
+}
+
+/// `exp(x - max) / sum`, or its logarithm.
+pub(super) fn softmax_over<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    axes: &[usize],
+    log: bool,
+) -> Result<Operand<'c>, Failure> {
+    let most = over(b, x, axes, Kind::Max)?;
+    let most = kept(b, &most, x, axes)?;
+    let rest = b.elementwise(&[x, &most], x.dtype, |b, e| b.binary(ops::arith::SUBF, e[0], e[1]))?;
+    let powers = b.elementwise(&[&rest], x.dtype, |b, e| b.unary(ops::math::EXP, e[0]))?;
+    let sum = over(b, &powers, axes, Kind::Sum)?;
+    let sum = kept(b, &sum, x, axes)?;
+    if log {
+        return b.elementwise(&[&rest, &sum], x.dtype, |b, e| {
+            let log = b.unary(ops::math::LOG, e[1])?;
+            b.binary(ops::arith::SUBF, e[0], log)
+        });
+    }
+    b.elementwise(&[&powers, &sum], x.dtype, |b, e| b.binary(ops::arith::DIVF, e[0], e[1]))
+}

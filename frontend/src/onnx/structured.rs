@@ -1,0 +1,281 @@
+//! Linalg ops: elementwise computations, reductions, sums of products.
+//!
+//! Every op is a `linalg.generic`: later phases recognise products, convolutions and row operations by their maps.
+//! Dimensions of size 1 that are broadcast are dropped from operands, so that maps are projected permutations.
+
+use super::DataType;
+use super::builder::{Builder, Failure};
+use super::operand::Operand;
+use super::symbolic::Dim;
+use monopour_ir::{Attr, Block, InsertionPoint, OpSpec, Region, Type, Value, ops};
+
+/// An index of an operand in terms of loops.
+#[derive(Clone, Debug)]
+pub enum Expr {
+    /// A loop.
+    Loop(usize),
+    /// A sum of loops with factors, and a number.
+    Sum(Vec<(usize, i64)>, i64),
+}
+
+/// Kind of a loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Iterator {
+    /// In the result.
+    Parallel,
+    /// Summed over.
+    Reduction,
+}
+
+/// A `linalg.generic`: operands and destinations with their indices.
+#[derive(Clone, Debug, Default)]
+pub struct Structured<'c> {
+    /// Loops.
+    pub loops: Vec<Iterator>,
+    /// Operands.
+    pub inputs: Vec<(Value<'c>, Vec<Expr>)>,
+    /// Destinations.
+    pub outputs: Vec<(Value<'c>, Vec<Expr>)>,
+}
+
+/// An indexing map.
+fn map_text(loops: usize, exprs: &[Expr]) -> String {
+    let dims: Vec<String> = (0..loops).map(|d| format!("d{d}")).collect();
+    let each = exprs.iter().map(|expr| match expr {
+        Expr::Loop(d) => format!("d{d}"),
+        Expr::Sum(parts, offset) => {
+            let mut sum: Vec<String> = parts.iter().map(|(d, by)| format!("d{d} * {by}")).collect();
+            if *offset != 0 || sum.is_empty() {
+                sum.push(offset.to_string());
+            }
+            sum.join(" + ")
+        }
+    });
+    format!("affine_map<({}) -> ({})>", dims.join(", "), each.collect::<Vec<_>>().join(", "))
+}
+
+/// The indices that are all loops in order.
+pub fn identity(rank: usize) -> Vec<Expr> {
+    (0..rank).map(Expr::Loop).collect()
+}
+
+impl<'c> Builder<'c> {
+    /// A `linalg.generic`; `body` takes the elements of operands, then of destinations, and returns those of the results.
+    ///
+    /// # Errors
+    /// What `body` returns, or MLIR's diagnostics.
+    pub fn structured(
+        &mut self,
+        op: &Structured<'c>,
+        body: impl FnOnce(&mut Self, &[Value<'c>]) -> Result<Vec<Value<'c>>, Failure>,
+    ) -> Result<Vec<Value<'c>>, Failure> {
+        let (cx, loc) = (self.context(), self.loc);
+        let operands: Vec<Value> = op.inputs.iter().chain(&op.outputs).map(|(value, _)| *value).collect();
+        let arguments: Vec<_> = operands.iter().map(|v| (v.ty().element(), loc)).collect();
+        let block = Block::new(&arguments);
+        let region = Region::new();
+        region.append(block);
+        self.inside(InsertionPoint::End(block), |b| {
+            let results = body(b, &block.args())?;
+            b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&results))
+        })?;
+        let mut maps = vec![];
+        for (_, exprs) in op.inputs.iter().chain(&op.outputs) {
+            let text = map_text(op.loops.len(), exprs);
+            maps.push(Attr::parse(cx, &text).ok_or_else(|| format!("{text} is no map"))?);
+        }
+        let kinds = op.loops.iter().map(|kind| match kind {
+            Iterator::Parallel => "#linalg.iterator_type<parallel>",
+            Iterator::Reduction => "#linalg.iterator_type<reduction>",
+        });
+        let kinds: Option<Vec<Attr>> = kinds.map(|text| Attr::parse(cx, text)).collect();
+        let kinds = kinds.ok_or("an iterator type cannot be made")?;
+        let segments = [op.inputs.len() as i32, op.outputs.len() as i32];
+        let types: Vec<Type> = op.outputs.iter().map(|(value, _)| value.ty()).collect();
+        let spec = OpSpec::new(ops::linalg::GENERIC, loc)
+            .operands(&operands)
+            .results(&types)
+            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
+            .attr("indexing_maps", Attr::array(cx, &maps))
+            .attr("iterator_types", Attr::array(cx, &kinds))
+            .region(region);
+        Ok(self.create(spec)?.results())
+    }
+
+    /// The operand without the dimensions of size 1 that `shape` has larger, and the loops of the others.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn broadcast_view(&mut self, operand: &Operand<'c>, shape: &[Dim]) -> Result<(Value<'c>, Vec<Expr>), Failure> {
+        let first = shape.len() - operand.rank();
+        let keep: Vec<usize> =
+            (0..operand.rank()).filter(|d| !operand.shape[*d].is(1) || shape[first + d].is(1)).collect();
+        let value = self.keep_dims(operand, &keep)?;
+        Ok((value, keep.into_iter().map(|d| Expr::Loop(first + d)).collect()))
+    }
+
+    /// An elementwise op with NumPy's broadcasting. Operands of one known element are constants of the body.
+    ///
+    /// # Errors
+    /// For shapes that do not broadcast, or what `body` returns.
+    pub fn elementwise(
+        &mut self,
+        operands: &[&Operand<'c>],
+        dtype: DataType,
+        body: impl FnOnce(&mut Self, &[Value<'c>]) -> Result<Value<'c>, Failure>,
+    ) -> Result<Operand<'c>, Failure> {
+        let shapes: Vec<&[Dim]> = operands.iter().map(|o| o.shape.as_slice()).collect();
+        let shape = broadcast(&shapes)?;
+        self.elementwise_of_shape(operands, dtype, shape, body)
+    }
+
+    /// As [`Self::elementwise`], with a result of that shape, to which the operands broadcast.
+    ///
+    /// # Errors
+    /// What `body` returns.
+    pub fn elementwise_of_shape(
+        &mut self,
+        operands: &[&Operand<'c>],
+        dtype: DataType,
+        shape: Vec<Dim>,
+        body: impl FnOnce(&mut Self, &[Value<'c>]) -> Result<Value<'c>, Failure>,
+    ) -> Result<Operand<'c>, Failure> {
+        let is_scalar = |o: &Operand| o.as_scalar().is_some();
+        let mut inputs = vec![];
+        for operand in operands.iter().filter(|o| !is_scalar(o)) {
+            inputs.push(self.broadcast_view(operand, &shape)?);
+        }
+        let out = self.empty(dtype, &shape)?;
+        let op = Structured {
+            loops: vec![Iterator::Parallel; shape.len()],
+            inputs,
+            outputs: vec![(out, identity(shape.len()))],
+        };
+        let results = self.structured(&op, |b, elements| {
+            let mut elements = elements.iter().copied();
+            let mut arguments = vec![];
+            for operand in operands {
+                arguments.push(match b.scalar(operand)? {
+                    Some(constant) => constant,
+                    None => elements.next().expect("invariant: an element per operand"),
+                });
+            }
+            Ok(vec![body(b, &arguments)?])
+        })?;
+        Ok(Operand::value(dtype, shape, results[0]))
+    }
+
+    /// The element of an operand of one known element, as a constant.
+    fn scalar(&mut self, operand: &Operand<'c>) -> Result<Option<Value<'c>>, Failure> {
+        let Some(number) = operand.as_scalar() else { return Ok(None) };
+        let ty = self.element(operand.dtype)?;
+        // Not every 64-bit integer is an f64.
+        let exact = operand.tensor().and_then(|t| t.to_i64());
+        Ok(Some(match exact {
+            Some(ints) => self.int(ty, ints[0]),
+            None => self.number(ty, number),
+        }))
+    }
+
+    /// A tensor of one number.
+    ///
+    /// # Errors
+    /// As [`Builder::index`].
+    pub fn filled(&mut self, dtype: DataType, shape: &[Dim], number: f64) -> Result<Value<'c>, Failure> {
+        let element = self.element(dtype)?;
+        let (number, out) = (self.number(element, number), self.empty(dtype, shape)?);
+        let op = Structured {
+            loops: vec![Iterator::Parallel; shape.len()],
+            inputs: vec![],
+            outputs: vec![(out, identity(shape.len()))],
+        };
+        Ok(self.structured(&op, |_, _| Ok(vec![number]))?[0])
+    }
+
+    /// In a body: the index of a loop.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn loop_index(&mut self, at: usize) -> Result<Value<'c>, Failure> {
+        let cx = self.context();
+        let spec = OpSpec::new(ops::linalg::INDEX, self.loc).results(&[Type::index(cx)]);
+        Ok(self.create(spec.attr("dim", Attr::i64(cx, at as i64)))?.result(0))
+    }
+
+    /// A reduction over `axes`, which the result lacks, from `first` on; `body` takes an element and the result so far.
+    ///
+    /// # Errors
+    /// What `body` returns.
+    pub fn reduce(
+        &mut self,
+        operand: &Operand<'c>,
+        axes: &[usize],
+        first: (DataType, f64),
+        body: impl FnOnce(&mut Self, Value<'c>, Value<'c>) -> Result<Value<'c>, Failure>,
+    ) -> Result<Operand<'c>, Failure> {
+        let kept: Vec<usize> = (0..operand.rank()).filter(|d| !axes.contains(d)).collect();
+        let shape: Vec<Dim> = kept.iter().map(|d| operand.shape[*d].clone()).collect();
+        let (value, out) = (self.value(operand)?, self.filled(first.0, &shape, first.1)?);
+        let kind = |d| if axes.contains(&d) { Iterator::Reduction } else { Iterator::Parallel };
+        let op = Structured {
+            loops: (0..operand.rank()).map(kind).collect(),
+            inputs: vec![(value, identity(operand.rank()))],
+            outputs: vec![(out, kept.into_iter().map(Expr::Loop).collect())],
+        };
+        let results = self.structured(&op, |b, elements| Ok(vec![body(b, elements[0], elements[1])?]))?;
+        Ok(Operand::value(first.0, shape, results[0]))
+    }
+
+    /// A sum of products; each operand with its indices, the result's shape with its loops. Loops that the result lacks are
+    /// summed over.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn products(
+        &mut self,
+        operands: [(Value<'c>, Vec<Expr>); 2],
+        loops: usize,
+        dtype: DataType,
+        result: (&[Dim], &[usize]),
+    ) -> Result<Operand<'c>, Failure> {
+        let (shape, dims) = result;
+        let out = self.filled(dtype, shape, 0.0)?;
+        let kind = |d| if dims.contains(&d) { Iterator::Parallel } else { Iterator::Reduction };
+        let op = Structured {
+            loops: (0..loops).map(kind).collect(),
+            inputs: operands.into(),
+            outputs: vec![(out, dims.iter().copied().map(Expr::Loop).collect())],
+        };
+        let (multiply, add) =
+            if dtype.is_float() { (ops::arith::MULF, ops::arith::ADDF) } else { (ops::arith::MULI, ops::arith::ADDI) };
+        let results = self.structured(&op, |b, e| {
+            let product = b.binary(multiply, e[0], e[1])?;
+            Ok(vec![b.binary(add, e[2], product)?])
+        })?;
+        Ok(Operand::value(dtype, shape.to_vec(), results[0]))
+    }
+}
+
+/// The shape that shapes broadcast to.
+///
+/// # Errors
+/// For numbers that differ and are not 1.
+pub fn broadcast(shapes: &[&[Dim]]) -> Result<Vec<Dim>, Failure> {
+    let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
+    let mut out = vec![Dim::constant(1); rank];
+    for shape in shapes {
+        for (at, dim) in shape.iter().enumerate() {
+            let place = &mut out[rank - shape.len() + at];
+            match (place.as_constant(), dim.as_constant()) {
+                (_, Some(1)) => {}
+                (Some(1), _) | (None, Some(_)) => place.clone_from(dim),
+                (Some(a), Some(b)) if a != b => {
+                    let text = shapes.iter().map(|s| super::operand_shape(s)).collect::<Vec<_>>().join(" and ");
+                    return Err(format!("shapes {text} do not broadcast").into());
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,327 @@
+//! Sizes as integer expressions over symbols, in one canonical form: equal sizes are equal values.
+//!
+//! ```text
+//! (batch + 1) * 8 - 8            8*batch
+//! floor(2*n / 2)                 n
+//! ```
+//!
+//! A symbol is not negative: it is a size.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// A size: a sum of products of atoms.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct Dim {
+    constant: i64,
+    /// Products of atoms, each in order, with their factors, which are not zero.
+    terms: BTreeMap<Vec<Atom>, i64>,
+}
+
+/// A part of a size that is not a sum.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Atom {
+    /// A symbol by its name.
+    Symbol(Arc<str>),
+    /// A quotient, rounded down.
+    FloorDiv(Box<(Dim, Dim)>),
+    /// The smaller of two.
+    Min(Box<(Dim, Dim)>),
+    /// The larger of two.
+    Max(Box<(Dim, Dim)>),
+}
+
+impl Dim {
+    /// A number.
+    pub fn constant(value: i64) -> Self {
+        Self { constant: value, terms: BTreeMap::new() }
+    }
+    /// A symbol.
+    pub fn symbol(name: &str) -> Self {
+        Self::atom(Atom::Symbol(name.into()))
+    }
+    fn atom(atom: Atom) -> Self {
+        Self { constant: 0, terms: BTreeMap::from([(vec![atom], 1)]) }
+    }
+    /// The number, if this is one.
+    pub fn as_constant(&self) -> Option<i64> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+    /// The constant summand.
+    pub fn offset(&self) -> i64 {
+        self.constant
+    }
+    /// The products of atoms with their factors.
+    pub fn terms(&self) -> impl Iterator<Item = (&[Atom], i64)> {
+        self.terms.iter().map(|(atoms, factor)| (atoms.as_slice(), *factor))
+    }
+    /// Whether this is that number.
+    pub fn is(&self, value: i64) -> bool {
+        self.as_constant() == Some(value)
+    }
+    /// Sum.
+    pub fn add(&self, other: &Self) -> Self {
+        let mut out = self.clone();
+        out.constant = out.constant.wrapping_add(other.constant);
+        for (atoms, factor) in &other.terms {
+            out.add_term(atoms.clone(), *factor);
+        }
+        out
+    }
+    fn add_term(&mut self, atoms: Vec<Atom>, factor: i64) {
+        let sum = self.terms.get(&atoms).copied().unwrap_or(0).wrapping_add(factor);
+        if sum == 0 {
+            self.terms.remove(&atoms)
+        } else {
+            self.terms.insert(atoms, sum)
+        };
+    }
+    /// Sum with a number.
+    pub fn plus(&self, value: i64) -> Self {
+        self.add(&Self::constant(value))
+    }
+    /// Product with a number.
+    pub fn times(&self, value: i64) -> Self {
+        self.mul(&Self::constant(value))
+    }
+    /// Difference.
+    pub fn sub(&self, other: &Self) -> Self {
+        self.add(&other.times(-1))
+    }
+    /// Product.
+    pub fn mul(&self, other: &Self) -> Self {
+        let mut out = Self::constant(self.constant.wrapping_mul(other.constant));
+        for (atoms, factor) in &self.terms {
+            if other.constant != 0 {
+                out.add_term(atoms.clone(), factor.wrapping_mul(other.constant));
+            }
+        }
+        for (right, by) in &other.terms {
+            if self.constant != 0 {
+                out.add_term(right.clone(), by.wrapping_mul(self.constant));
+            }
+            for (left, factor) in &self.terms {
+                let mut atoms = [left.as_slice(), right].concat();
+                atoms.sort();
+                out.add_term(atoms, factor.wrapping_mul(*by));
+            }
+        }
+        out
+    }
+    /// Quotient, rounded down; `None` for a division by zero.
+    pub fn floor_div(&self, by: &Self) -> Option<Self> {
+        if by.is(0) {
+            return None;
+        }
+        if let Some(quotient) = self.exact_quotient(by) {
+            return Some(quotient);
+        }
+        let (Some(d), None) = (by.as_constant().filter(|d| *d > 0), self.as_constant()) else {
+            return Some(match (self.as_constant(), by.as_constant()) {
+                (Some(n), Some(d)) => Self::constant(floor_div(n, d)),
+                _ => Self::atom(Atom::FloorDiv(Box::new((self.clone(), by.clone())))),
+            });
+        };
+        // Multiples of the divisor leave the quotient.
+        let (mut whole, mut rest) = (Self::default(), Self::default());
+        for (atoms, factor) in &self.terms {
+            let (to, factor) = if factor % d == 0 { (&mut whole, factor / d) } else { (&mut rest, *factor) };
+            to.add_term(atoms.clone(), factor);
+        }
+        whole.constant = floor_div(self.constant, d);
+        rest.constant = self.constant.rem_euclid(d);
+        if rest.terms.is_empty() {
+            return Some(whole);
+        }
+        Some(whole.add(&Self::atom(Atom::FloorDiv(Box::new((rest, by.clone()))))))
+    }
+    /// Quotient, rounded up.
+    pub fn ceil_div(&self, by: i64) -> Option<Self> {
+        self.plus(by - 1).floor_div(&Self::constant(by))
+    }
+    /// What is left of a division that rounds down.
+    pub fn modulo(&self, by: &Self) -> Option<Self> {
+        Some(self.sub(&self.floor_div(by)?.mul(by)))
+    }
+    /// The quotient, if there is no remainder whatever the symbols: of a product by some of its factors.
+    pub fn exact_quotient(&self, by: &Self) -> Option<Self> {
+        if let Some(d) = by.as_constant().filter(|d| *d != 0) {
+            if self.constant % d != 0 || self.terms.values().any(|f| f % d != 0) {
+                return None;
+            }
+            let terms = self.terms.iter().map(|(atoms, f)| (atoms.clone(), f / d)).collect();
+            return Some(Self { constant: self.constant / d, terms });
+        }
+        if by == self {
+            return Some(Self::constant(1));
+        }
+        // A divisor of one term.
+        if by.constant != 0 || by.terms.len() != 1 || self.constant != 0 {
+            return None;
+        }
+        let (divisor, by) = by.terms.iter().next()?;
+        let mut out = Self::default();
+        for (atoms, factor) in &self.terms {
+            let mut left = atoms.clone();
+            for atom in divisor {
+                left.remove(left.iter().position(|a| a == atom)?);
+            }
+            if factor % by != 0 {
+                return None;
+            }
+            if left.is_empty() { out.constant += factor / by } else { out.add_term(left, factor / by) }
+        }
+        Some(out)
+    }
+    /// The smaller of two.
+    pub fn at_most(&self, other: &Self) -> Self {
+        match other.sub(self).sign() {
+            Some(true) => self.clone(),
+            Some(false) => other.clone(),
+            None => Self::atom(Atom::Min(Box::new(ordered(self, other)))),
+        }
+    }
+    /// The larger of two.
+    pub fn at_least(&self, other: &Self) -> Self {
+        match other.sub(self).sign() {
+            Some(true) => other.clone(),
+            Some(false) => self.clone(),
+            None => Self::atom(Atom::Max(Box::new(ordered(self, other)))),
+        }
+    }
+    /// `true`: never negative; `false`: never positive; `None`: unknown.
+    fn sign(&self) -> Option<bool> {
+        let products = self.terms.keys().all(|atoms| atoms.iter().all(Atom::is_not_negative));
+        if products && self.constant >= 0 && self.terms.values().all(|f| *f > 0) {
+            return Some(true);
+        }
+        (products && self.constant <= 0 && self.terms.values().all(|f| *f < 0)).then_some(false)
+    }
+    /// Whether this is known not to be negative.
+    pub fn is_not_negative(&self) -> bool {
+        self.sign() == Some(true)
+    }
+    /// With sizes for some symbols.
+    pub fn bind(&self, sizes: &BTreeMap<String, i64>) -> Self {
+        let mut out = Self::constant(self.constant);
+        for (atoms, factor) in &self.terms {
+            let product = atoms.iter().fold(Self::constant(*factor), |p, atom| p.mul(&atom.bind(sizes)));
+            out = out.add(&product);
+        }
+        out
+    }
+    /// The name, if this is one symbol.
+    pub fn as_symbol(&self) -> Option<&str> {
+        match (self.constant, self.terms.iter().next()) {
+            (0, Some((atoms, 1))) if self.terms.len() == 1 => match &atoms[..] {
+                [Atom::Symbol(name)] => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl Atom {
+    fn is_not_negative(&self) -> bool {
+        match self {
+            Atom::Symbol(_) => true,
+            Atom::FloorDiv(of) | Atom::Min(of) => of.0.is_not_negative() && of.1.is_not_negative(),
+            Atom::Max(of) => of.0.is_not_negative() || of.1.is_not_negative(),
+        }
+    }
+    fn bind(&self, sizes: &BTreeMap<String, i64>) -> Dim {
+        match self {
+            Atom::Symbol(name) => {
+                sizes.get(&**name).map_or_else(|| Dim::atom(self.clone()), |size| Dim::constant(*size))
+            }
+            Atom::FloorDiv(of) => {
+                of.0.bind(sizes).floor_div(&of.1.bind(sizes)).unwrap_or_else(|| Dim::atom(self.clone()))
+            }
+            Atom::Min(of) => of.0.bind(sizes).at_most(&of.1.bind(sizes)),
+            Atom::Max(of) => of.0.bind(sizes).at_least(&of.1.bind(sizes)),
+        }
+    }
+}
+
+fn ordered(a: &Dim, b: &Dim) -> (Dim, Dim) {
+    if a <= b { (a.clone(), b.clone()) } else { (b.clone(), a.clone()) }
+}
+
+fn floor_div(n: i64, d: i64) -> i64 {
+    let q = n.wrapping_div(d);
+    if n.wrapping_rem(d) != 0 && (n < 0) != (d < 0) { q - 1 } else { q }
+}
+
+impl From<i64> for Dim {
+    fn from(value: i64) -> Self {
+        Self::constant(value)
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts: Vec<String> = vec![];
+        for (atoms, factor) in &self.terms {
+            let product = atoms.iter().map(ToString::to_string).collect::<Vec<_>>().join("*");
+            parts.push(match factor {
+                1 => product,
+                _ => format!("{factor}*{product}"),
+            });
+        }
+        if self.constant != 0 || parts.is_empty() {
+            parts.push(self.constant.to_string());
+        }
+        f.write_str(&parts.join(" + "))
+    }
+}
+
+impl fmt::Display for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Atom::Symbol(name) => f.write_str(name),
+            Atom::FloorDiv(of) => write!(f, "floor(({}) / ({}))", of.0, of.1),
+            Atom::Min(of) => write!(f, "min({}, {})", of.0, of.1),
+            Atom::Max(of) => write!(f, "max({}, {})", of.0, of.1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_sizes_are_equal_values() {
+        let (n, m) = (Dim::symbol("n"), Dim::symbol("m"));
+        assert_eq!(n.plus(1).times(8).plus(-8), n.times(8));
+        assert_eq!(n.add(&m).mul(&n), n.mul(&n).add(&m.mul(&n)));
+        assert_eq!(n.times(6).plus(7).floor_div(&3.into()), Some(n.times(2).plus(2)));
+        assert_eq!(n.mul(&m).times(4).floor_div(&m.times(2)), Some(n.times(2)));
+        assert_eq!(n.times(4).modulo(&2.into()), Some(0.into()));
+        assert_eq!(n.floor_div(&0.into()), None);
+        assert_eq!(Dim::constant(-7).floor_div(&2.into()), Some((-4).into()));
+    }
+
+    #[test]
+    fn bounds_that_are_known_fold() {
+        let n = Dim::symbol("n");
+        assert_eq!(n.at_least(&0.into()), n);
+        assert_eq!(n.plus(3).at_most(&n), n);
+        let open = n.plus(-1).at_least(&0.into());
+        assert_eq!(open.to_string(), "max(0, n + -1)");
+        assert_eq!(open.bind(&BTreeMap::from([("n".to_owned(), 5)])), 4.into());
+        assert!(open.is_not_negative());
+    }
+
+    #[test]
+    fn a_bound_symbol_is_a_number_everywhere() {
+        let n = Dim::symbol("n");
+        let half = n.plus(1).floor_div(&2.into()).unwrap();
+        assert_eq!(half.to_string(), "floor((n + 1) / (2))");
+        assert_eq!(half.times(3).bind(&BTreeMap::from([("n".to_owned(), 4)])).as_constant(), Some(6));
+        assert_eq!(half.as_symbol(), None);
+        assert_eq!(n.as_symbol(), Some("n"));
+    }
+}
