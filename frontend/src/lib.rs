@@ -6,6 +6,7 @@
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
 //! * [`fuse`]: elementwise fusion and dispatches. `specialize`: fills and products as named ops; `split_reduction`: long
 //!   reductions in two; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
+//! * [`unfold`]: windows of strided convolutions as dimensions, for CPUs.
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.
 //! * [`tile`]: one `scf.forall` per dispatch. `isolate`: a dispatch in a module of its own; `transforms`: the generated
 //!   scripts; `rows_tile`, with `rows_slice`: row groups; `pack`: panels of products; `grid`: at most three grid dimensions;
@@ -40,6 +41,7 @@ mod specialize;
 mod split_reduction;
 pub mod tile;
 mod transforms;
+pub mod unfold;
 mod whole_slices;
 pub mod windows;
 
