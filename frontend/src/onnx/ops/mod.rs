@@ -6,11 +6,17 @@ mod activations;
 mod compare;
 mod convolution;
 mod elementwise;
+mod image;
 mod movement;
 mod normalization;
 mod pooling;
 mod products;
 mod reductions;
+mod regions;
+mod resize;
+mod resize_axes;
+mod sampling;
+mod scalars;
 mod shapes;
 mod slices;
 
@@ -22,11 +28,15 @@ impl Default for Registry {
         compare::register(&mut registry);
         convolution::register(&mut registry);
         elementwise::register(&mut registry);
+        image::register(&mut registry);
         movement::register(&mut registry);
         normalization::register(&mut registry);
         pooling::register(&mut registry);
         products::register(&mut registry);
         reductions::register(&mut registry);
+        regions::register(&mut registry);
+        resize::register(&mut registry);
+        sampling::register(&mut registry);
         shapes::register(&mut registry);
         slices::register(&mut registry);
         registry

@@ -282,5 +282,6 @@ fn space_to_depth<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<
     let columns = w.exact_quotient(&block).ok_or("its columns are not a multiple of the block")?;
     let shape = [n.clone(), c.times(size * size), rows.clone(), columns.clone()];
     let apart = [n.clone(), c.clone(), rows, block.clone(), columns, block];
-    blocks(b, x, &apart, &[0, 3, 5, 1, 2, 4], &shape)
+    let order = if cx.string("mode", "DCR")? == "CRD" { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
+    blocks(b, x, &apart, &order, &shape)
 }
