@@ -5,8 +5,11 @@ use super::registry::Registry;
 mod activations;
 mod compare;
 mod convolution;
+mod einsum;
 mod elementwise;
 mod image;
+mod linear_systems;
+mod losses;
 mod microsoft_quantized;
 mod movement;
 mod normalization;
@@ -20,6 +23,7 @@ mod resize_axes;
 mod sampling;
 mod scalars;
 mod shapes;
+mod signal;
 mod slices;
 
 impl Default for Registry {
@@ -29,8 +33,11 @@ impl Default for Registry {
         activations::register(&mut registry);
         compare::register(&mut registry);
         convolution::register(&mut registry);
+        einsum::register(&mut registry);
         elementwise::register(&mut registry);
         image::register(&mut registry);
+        linear_systems::register(&mut registry);
+        losses::register(&mut registry);
         microsoft_quantized::register(&mut registry);
         movement::register(&mut registry);
         normalization::register(&mut registry);
@@ -42,6 +49,7 @@ impl Default for Registry {
         resize::register(&mut registry);
         sampling::register(&mut registry);
         shapes::register(&mut registry);
+        signal::register(&mut registry);
         slices::register(&mut registry);
         registry
     }
