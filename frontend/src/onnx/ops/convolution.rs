@@ -123,7 +123,7 @@ fn rounded_up(size: &Dim, pads: (Dim, Dim), free: &Dim, stride: i64, count: &Dim
 }
 
 /// The sizes of a filter's window.
-fn kernel(cx: &NodeContext, w: &Operand) -> Result<Vec<i64>, Failure> {
+pub(super) fn kernel(cx: &NodeContext, w: &Operand) -> Result<Vec<i64>, Failure> {
     let sizes: Option<Vec<i64>> = w.shape[2..].iter().map(Dim::as_constant).collect();
     let sizes = sizes.ok_or("its filter is of unknown size")?;
     match cx.ints("kernel_shape")? {
@@ -146,7 +146,11 @@ fn conv<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 }
 
 /// A number per channel added.
-fn add_bias<'c>(b: &mut Builder<'c>, x: Operand<'c>, bias: Option<&Operand<'c>>) -> Result<Operand<'c>, Failure> {
+pub(super) fn add_bias<'c>(
+    b: &mut Builder<'c>,
+    x: Operand<'c>,
+    bias: Option<&Operand<'c>>,
+) -> Result<Operand<'c>, Failure> {
     let Some(bias) = bias else { return Ok(x) };
     let bias = per_channel(b, bias, x.rank())?;
     let name = if x.dtype.is_float() { ops::arith::ADDF } else { ops::arith::ADDI };
