@@ -130,9 +130,9 @@ macro_rules! bits {
     };
 }
 
-const AND: Function = bits!(ops::arith::ANDI, |x: i64, y: i64| x & y);
-const OR: Function = bits!(ops::arith::ORI, |x: i64, y: i64| x | y);
-const XOR: Function = bits!(ops::arith::XORI, |x: i64, y: i64| x ^ y);
+pub(super) const AND: Function = bits!(ops::arith::ANDI, |x: i64, y: i64| x & y);
+pub(super) const OR: Function = bits!(ops::arith::ORI, |x: i64, y: i64| x | y);
+pub(super) const XOR: Function = bits!(ops::arith::XORI, |x: i64, y: i64| x ^ y);
 
 fn flip<'c>(b: &mut Builder<'c>, _: DataType, x: &[Value<'c>]) -> Result<Value<'c>, Failure> {
     let ones = b.int(x[0].ty(), -1);

@@ -9,6 +9,7 @@ mod cells;
 mod compare;
 mod convolution;
 mod elementwise;
+mod legacy;
 mod linear_attention;
 mod microsoft;
 mod microsoft_attention;
@@ -31,6 +32,7 @@ pub(super) fn register(registry: &mut Registry) {
     compare::register(registry);
     convolution::register(registry);
     elementwise::register(registry);
+    legacy::register(registry);
     linear_attention::register(registry);
     microsoft::register(registry);
     microsoft_attention::register(registry);
