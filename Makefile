@@ -19,6 +19,7 @@ help:
 	@echo "make check        what CI checks besides the tests"
 	@echo "make mutants      a fixed sample of deliberate faults, and which of them no test finds (under an hour)"
 	@echo "make bench        our own times on the benchmark programs"
+	@echo "make onnx-suite   ONNX's backend suite on the CPU and a GPU, with the lists of cases known to fail"
 	@echo "make upstream-suite DIR=...   upstream's own tests of the passes that are ours; DIR is mlir/test of LLVM 22.1.8"
 	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
 

@@ -1,6 +1,7 @@
 //! Properties of a linalg op: its operands by role, its maps, its iterators.
 
 use monopour_ir::ops;
+use monopour_ir::typed::linalg::{IteratorType, iterator_types};
 use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, DYNAMIC, Op, Value, WalkOrder};
 
 /// Ops of the linalg dialect that are not structured ops on tensors.
@@ -45,8 +46,7 @@ pub(crate) fn indexing_maps<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
 
 /// Which loops of a generic are parallel.
 pub(crate) fn parallel_loops(op: Op) -> Option<Vec<bool>> {
-    let kinds = op.attr("iterator_types")?.as_array()?;
-    Some(kinds.iter().map(|a| a.to_string().contains("parallel")).collect())
+    Some(iterator_types(op)?.into_iter().map(|ty| ty == IteratorType::Parallel).collect())
 }
 
 /// Trip counts of a generic's loops: the extent that some operand gives each bare dimension.

@@ -5,9 +5,10 @@
 //!   --lower--> func.func of linalg on tensors, constants with their weights
 //! ```
 //!
-//! * [`Model`]: an open file. `lower`: the nodes, one by one, by the [`Registry`].
+//! * [`Model`]: an open file. `lower`: its function. `nodes`: the nodes, one by one, by the [`Registry`].
 //! * `symbolic`: sizes as expressions; `operand`: values with their types, and with their elements where these are known.
-//! * `builder`: ops on these values; `structured`: its linalg ops; `reshape`: its views; `fold`: known elements.
+//! * `builder`: ops on these values; `structured`: its linalg ops; `reshape`: its views; `fold`: known elements;
+//!   `run_time`: sizes that data decides.
 //! * `node`: what a lowering reads of its node; `ops`: the lowerings, a file per family.
 
 pub mod builder;
@@ -18,11 +19,13 @@ pub mod graph;
 mod lower;
 mod model;
 pub mod node;
+mod nodes;
 pub mod operand;
 mod ops;
 pub mod proto;
 mod registry;
 mod reshape;
+mod run_time;
 mod structured;
 pub mod symbolic;
 mod tensor;
@@ -33,7 +36,7 @@ pub use lower::{lower, missing_ops};
 pub use model::Model;
 pub use node::NodeContext;
 pub use operand::Operand;
-pub use registry::{Entry, Registry};
+pub use registry::{Entry, Registry, Results};
 pub use structured::{Expr, Iterator as LoopKind, Structured};
 pub use tensor::{Files, Tensor, read_tensor};
 

@@ -180,13 +180,10 @@ impl<'c> Builder<'c> {
         let cx = self.context();
         let known = |dims: &[Dim]| dims.iter().map(|d| d.as_constant().unwrap_or(DYNAMIC)).collect::<Vec<_>>();
         let (open_first, open_sizes) = (self.dynamic(first)?, self.dynamic(sizes)?);
-        let mut segments = vec![1; tensors.len()];
-        segments.extend([open_first.len() as i32, open_sizes.len() as i32, 0]);
+        let mut segments: Vec<&[Value]> = tensors.chunks(1).collect();
+        segments.extend([&open_first[..], &open_sizes, &[]]);
         Ok(OpSpec::new(name, self.loc)
-            .operands(tensors)
-            .operands(&open_first)
-            .operands(&open_sizes)
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
+            .operand_segments(&segments)
             .attr("static_offsets", Attr::dense_i64(cx, &known(first)))
             .attr("static_sizes", Attr::dense_i64(cx, &known(sizes)))
             .attr("static_strides", Attr::dense_i64(cx, steps)))
@@ -238,13 +235,9 @@ impl<'c> Builder<'c> {
         self.inside(monopour_ir::InsertionPoint::End(block), |b| {
             b.create(OpSpec::new(ops::tensor::YIELD, loc).operands(&[number]))
         })?;
-        let segments = [1, low.len() as i32, high.len() as i32];
         let spec = OpSpec::new(ops::tensor::PAD, self.loc)
-            .operands(&[value])
-            .operands(&low)
-            .operands(&high)
+            .operand_segments(&[&[value], &low, &high])
             .results(&[ty])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
             .attr("static_low", Attr::dense_i64(cx, &known(before)))
             .attr("static_high", Attr::dense_i64(cx, &known(after)))
             .region(region);

@@ -7,6 +7,7 @@ use super::DataType;
 use super::builder::{Builder, Failure};
 use super::operand::Operand;
 use super::symbolic::Dim;
+use monopour_ir::typed::linalg;
 use monopour_ir::{Attr, Block, InsertionPoint, OpSpec, Region, Type, Value, ops};
 
 /// An index of an operand in terms of loops.
@@ -85,19 +86,17 @@ impl<'c> Builder<'c> {
             maps.push(Attr::parse(cx, &text).ok_or_else(|| format!("{text} is no map"))?);
         }
         let kinds = op.loops.iter().map(|kind| match kind {
-            Iterator::Parallel => "#linalg.iterator_type<parallel>",
-            Iterator::Reduction => "#linalg.iterator_type<reduction>",
+            Iterator::Parallel => linalg::IteratorType::Parallel,
+            Iterator::Reduction => linalg::IteratorType::Reduction,
         });
-        let kinds: Option<Vec<Attr>> = kinds.map(|text| Attr::parse(cx, text)).collect();
-        let kinds = kinds.ok_or("an iterator type cannot be made")?;
-        let segments = [op.inputs.len() as i32, op.outputs.len() as i32];
+        let kinds = linalg::iterator_types_attr(cx, &kinds.collect::<Vec<_>>());
+        let (inputs, outputs) = operands.split_at(op.inputs.len());
         let types: Vec<Type> = op.outputs.iter().map(|(value, _)| value.ty()).collect();
         let spec = OpSpec::new(ops::linalg::GENERIC, loc)
-            .operands(&operands)
+            .operand_segments(&[inputs, outputs])
             .results(&types)
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
             .attr("indexing_maps", Attr::array(cx, &maps))
-            .attr("iterator_types", Attr::array(cx, &kinds))
+            .attr("iterator_types", kinds)
             .region(region);
         Ok(self.create(spec)?.results())
     }

@@ -7,7 +7,6 @@
 //!
 //! Query heads that share a head of keys are rows of one matrix, so that keys and values are read where they lie.
 
-use super::Results;
 use super::compare::{cast_to, convert};
 use super::normalization::softmax_over;
 use super::reductions::{Kind, kept, over};
@@ -15,7 +14,7 @@ use super::slices::join;
 use crate::onnx::operand::Operand;
 use crate::onnx::structured::identity;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Structured};
+use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Type, Value, ops};
 
 /// Ordered, equal.
@@ -26,6 +25,7 @@ const LESS_OR_EQUAL: i64 = 3;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("Attention", 23, attention, "");
+    registry.add("ai.onnx.preview", "FlexAttention", 1..=i64::MAX, flex_attention, "");
 }
 
 /// Queries, keys and values by heads: `[batch, heads, tokens, size]`.
@@ -151,6 +151,28 @@ fn attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     Ok(results)
 }
 
+/// Attention with graphs that change the scores and the weights.
+fn flex_attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let heads = Heads { q: cx.operand(0)?.clone(), k: cx.operand(1)?.clone(), v: cx.operand(2)?.clone() };
+    let scale = cx.node.attributes.contains_key("scale").then(|| cx.float("scale", 1.0)).transpose()?;
+    let default = if heads.q.dtype == DataType::F64 { DataType::F64 } else { DataType::F32 };
+    let precision = cx.data_type("softmax_precision")?.unwrap_or(default);
+    let changed = |b: &mut Builder<'c>, x: Operand<'c>, name: &str| -> Result<Operand<'c>, Failure> {
+        if !cx.node.attributes.contains_key(name) {
+            return Ok(x);
+        }
+        let results = b.graph(&*cx.graph(name)?, vec![x])?;
+        results.into_iter().next().ok_or_else(|| format!("the graph '{name}' has no result").into())
+    };
+    let scores = scaled_products(b, &heads, default_scale(&heads.q, scale)?)?;
+    let scores = cast_to(b, &scores, precision)?;
+    let scores = changed(b, scores, "score_mod")?;
+    let weights = softmax_over(b, &scores, &[3], false)?;
+    let weights = changed(b, weights, "prob_mod")?;
+    let weights = cast_to(b, &weights, heads.v.dtype)?;
+    Ok(vec![weighted(b, &weights, &heads)?])
+}
+
 /// `1 / sqrt(size of a head)` unless given.
 pub(super) fn default_scale(q: &Operand, given: Option<f64>) -> Result<f64, Failure> {
     if let Some(scale) = given {
@@ -197,7 +219,27 @@ pub(super) fn attend<'c>(
     mask: &Mask<'c>,
     scores: &Scores,
 ) -> Result<(Operand<'c>, Option<Operand<'c>>), Failure> {
-    let Heads { q, k, v } = heads;
+    let products = scaled_products(b, heads, scores.scale)?;
+    let capped = capped(b, &products, scores.cap)?;
+    let masked = masked(b, &capped, mask)?;
+    let weights = weights(b, &masked, scores.precision.unwrap_or(heads.q.dtype), mask.may_hide_all())?;
+    let weights = cast_to(b, &weights, heads.v.dtype)?;
+    let y = weighted(b, &weights, heads)?;
+    let stage = scores.stage.map(|stage| match stage {
+        Stage::Products => products,
+        Stage::Capped => capped,
+        Stage::Masked => masked,
+        Stage::Weights => weights,
+    });
+    Ok((y, stage))
+}
+
+/// The products of queries and keys with a factor, `[batch, heads, queries, keys]`.
+pub(super) fn scaled_products<'c>(
+    b: &mut Builder<'c>,
+    Heads { q, k, v }: &Heads<'c>,
+    scale: f64,
+) -> Result<Operand<'c>, Failure> {
     if [q, k, v].iter().any(|x| x.rank() != 4) || q.dtype != k.dtype {
         return Err("its queries, keys and values are not of rank 3 or 4 and one type".into());
     }
@@ -205,29 +247,29 @@ pub(super) fn attend<'c>(
     let group = group.ok_or_else(|| format!("{} query heads do not share {} heads", q.shape[1], k.shape[1]))?;
     let narrow = matches!(q.dtype, DataType::F16 | DataType::Bf16);
     // Products of halves may overflow: queries are scaled before them.
-    let q = if narrow { scaled(b, q, scores.scale)? } else { q.clone() };
+    let q = if narrow { scaled(b, q, scale)? } else { q.clone() };
     let rows = group.mul(&q.shape[2]);
-    let matrix = [q.shape[0].clone(), k.shape[1].clone(), rows.clone(), q.shape[3].clone()];
+    let matrix = [q.shape[0].clone(), k.shape[1].clone(), rows, q.shape[3].clone()];
     let left = b.reshaped(&q, &matrix)?;
     let products = product(b, &left, k, true)?;
     let shape = [q.shape[0].clone(), q.shape[1].clone(), q.shape[2].clone(), k.shape[2].clone()];
     let products = b.reshaped(&products, &shape)?;
-    let products = if narrow { products } else { scaled(b, &products, scores.scale)? };
-    let capped = capped(b, &products, scores.cap)?;
-    let masked = masked(b, &capped, mask)?;
-    let weights = weights(b, &masked, scores.precision.unwrap_or(q.dtype), mask.may_hide_all())?;
-    let weights = cast_to(b, &weights, v.dtype)?;
-    let stage = scores.stage.map(|stage| match stage {
-        Stage::Products => products,
-        Stage::Capped => capped,
-        Stage::Masked => masked,
-        Stage::Weights => weights.clone(),
-    });
+    if narrow { Ok(products) } else { scaled(b, &products, scale) }
+}
+
+/// The values with the weights `[batch, heads, queries, keys]`.
+pub(super) fn weighted<'c>(
+    b: &mut Builder<'c>,
+    weights: &Operand<'c>,
+    Heads { q, k, v }: &Heads<'c>,
+) -> Result<Operand<'c>, Failure> {
+    let group = q.shape[1].exact_quotient(&k.shape[1]).unwrap_or_else(|| Dim::constant(1));
+    let rows = group.mul(&q.shape[2]);
     let matrix = [q.shape[0].clone(), k.shape[1].clone(), rows, k.shape[2].clone()];
-    let left = b.reshaped(&weights, &matrix)?;
+    let left = b.reshaped(weights, &matrix)?;
     let y = product(b, &left, v, false)?;
     let shape = [q.shape[0].clone(), q.shape[1].clone(), q.shape[2].clone(), v.shape[3].clone()];
-    Ok((b.reshaped(&y, &shape)?, stage))
+    b.reshaped(&y, &shape)
 }
 
 /// Products of matrices in two batch dimensions, the second one transposed or not.

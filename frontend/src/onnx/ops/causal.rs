@@ -1,12 +1,11 @@
 //! Causal convolutions: each result sees its own element and those before it.
 
-use super::Results;
 use super::activations::swish_of;
 use super::convolution::per_channel;
 use super::slices::join;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Expr, NodeContext, Registry};
+use crate::onnx::{Builder, Expr, NodeContext, Registry, Results};
 use monopour_ir::ops;
 
 pub(super) fn register(registry: &mut Registry) {

@@ -1,11 +1,10 @@
 //! Binary ops before version 7, where attributes say how the second operand is broadcast.
 
-use super::Results;
 use super::activations::prelu;
-use super::compare::{AND, OR, XOR};
+use super::compare::{AND, Comparison, EQUAL, GREATER, LESS, OR, XOR, comparison};
 use super::elementwise::{ADD, DIV, Function, MUL, SUB, apply, pow};
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Failure, NodeContext, Registry};
+use crate::onnx::{Builder, Failure, NodeContext, Registry, Results};
 
 /// The last version of these forms.
 const LAST: i64 = 6;
@@ -19,6 +18,9 @@ pub(super) fn register(registry: &mut Registry) {
     op("And", |b, cx| by_axis(b, cx, AND));
     op("Or", |b, cx| by_axis(b, cx, OR));
     op("Xor", |b, cx| by_axis(b, cx, XOR));
+    op("Equal", |b, cx| compared(b, cx, EQUAL));
+    op("Less", |b, cx| compared(b, cx, LESS));
+    op("Greater", |b, cx| compared(b, cx, GREATER));
     op("Pow", |b, cx| {
         let axis = cx.int_given("axis")?;
         let cx = aligned(b, cx, axis)?;
@@ -36,6 +38,12 @@ fn by_axis<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, function: Function
     let axis = cx.int_given("axis")?;
     let cx = aligned(b, cx, axis)?;
     apply(b, &cx, function)
+}
+
+fn compared<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, predicate: Comparison) -> Results<'c> {
+    let axis = cx.int_given("axis")?;
+    let cx = aligned(b, cx, axis)?;
+    comparison(b, &cx, predicate)
 }
 
 /// The node with the first dimension of its second operand at `axis` of the first one, at the end unless given.

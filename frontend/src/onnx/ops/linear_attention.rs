@@ -1,11 +1,10 @@
 //! Attention as a recurrence: a state per head, `S = exp(decay) * S + k (x) v`, read by queries.
 
-use super::Results;
 use super::compare::cast_to;
 use super::recurrence::{at, for_each, with};
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Expr, Failure, NodeContext, Registry};
+use crate::onnx::{Builder, DataType, Expr, Failure, NodeContext, Registry, Results};
 use monopour_ir::ops;
 
 pub(super) fn register(registry: &mut Registry) {

@@ -1,6 +1,5 @@
 //! Ops of com.microsoft that runtimes fuse: products, activations, normalizations.
 
-use super::Results;
 use super::activations::{gelu_erf, gelu_tanh, swish_of};
 use super::attention::scaled;
 use super::compare::cast_to;
@@ -9,7 +8,7 @@ use super::normalization::{centered, rms, scaled as normalized, stash_type};
 use super::products::matmul_transposed;
 use super::reductions::{Kind, over};
 use crate::onnx::operand::Operand;
-use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry};
+use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results};
 use monopour_ir::{Value, ops};
 
 /// The domain.

@@ -1,18 +1,16 @@
 //! Attention ops of com.microsoft, on those of `attention`.
 
-use super::Results;
 use super::attention::{Heads, Mask, Place, Scores, attend, default_scale, joined_heads, split_heads, widened};
 use super::elementwise::{ADD, compute};
 use super::microsoft::DOMAIN;
 use super::products::matmul;
 use super::recurrence::{at, range};
 use super::rotary::{Position, Rotation, rotated};
-use super::shapes::scalar;
 use super::slices::join;
 use crate::onnx::operand::Operand;
 use crate::onnx::structured::identity;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Structured};
+use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Type, Value, ops};
 
 /// Signed less.
@@ -238,7 +236,7 @@ fn group_query<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
         (q, k)
     };
     let past = [cx.optional(3), cx.optional(4)];
-    let total = total_length(b, cx.operand(6)?)?;
+    let total = b.sizes_of(cx.operand(6)?)?.into_iter().next().ok_or("its number of keys is missing")?;
     let total = past[0].map_or_else(|| total.clone(), |past| past.shape[2].at_least(&total));
     let k = appended(b, past[0], &k, &place, &total)?;
     let v = appended(b, past[1], &v, &place, &total)?;
@@ -270,17 +268,6 @@ fn cache_places<'c>(b: &mut Builder<'c>, last: &Operand<'c>, new: &Dim) -> Resul
         b.binary(ops::arith::MAXSI, first, zero)
     })?;
     Ok([valid, place])
-}
-
-/// The number of keys, from a constant or from data.
-fn total_length<'c>(b: &mut Builder<'c>, total: &Operand<'c>) -> Result<Dim, Failure> {
-    if let Some([total]) = total.as_sizes().as_deref() {
-        return Ok(total.clone());
-    }
-    let value = scalar(b, total)?;
-    let index = Type::index(b.context());
-    let value = b.op(ops::arith::INDEX_CAST, &[value], index)?;
-    Ok(b.new_symbol(value))
 }
 
 /// A cache of `total` places, with new tokens from `place` on in each batch.

@@ -1,6 +1,6 @@
 //! The lowerings, a file per family of ops.
 
-use super::Registry;
+use super::registry::Registry;
 
 mod activations;
 mod attention;
@@ -24,28 +24,29 @@ mod rotary;
 mod shapes;
 mod slices;
 
-/// Adds every op of this crate.
-pub(super) fn register(registry: &mut Registry) {
-    activations::register(registry);
-    attention::register(registry);
-    causal::register(registry);
-    compare::register(registry);
-    convolution::register(registry);
-    elementwise::register(registry);
-    legacy::register(registry);
-    linear_attention::register(registry);
-    microsoft::register(registry);
-    microsoft_attention::register(registry);
-    movement::register(registry);
-    normalization::register(registry);
-    pooling::register(registry);
-    products::register(registry);
-    recurrent::register(registry);
-    reductions::register(registry);
-    rotary::register(registry);
-    shapes::register(registry);
-    slices::register(registry);
+impl Default for Registry {
+    /// All ops of this crate, a line per family.
+    fn default() -> Self {
+        let mut registry = Self::new();
+        activations::register(&mut registry);
+        attention::register(&mut registry);
+        causal::register(&mut registry);
+        compare::register(&mut registry);
+        convolution::register(&mut registry);
+        elementwise::register(&mut registry);
+        legacy::register(&mut registry);
+        linear_attention::register(&mut registry);
+        microsoft::register(&mut registry);
+        microsoft_attention::register(&mut registry);
+        movement::register(&mut registry);
+        normalization::register(&mut registry);
+        pooling::register(&mut registry);
+        products::register(&mut registry);
+        recurrent::register(&mut registry);
+        reductions::register(&mut registry);
+        rotary::register(&mut registry);
+        shapes::register(&mut registry);
+        slices::register(&mut registry);
+        registry
+    }
 }
-
-/// What a lowering returns.
-type Results<'c> = Result<Vec<super::Operand<'c>>, super::Failure>;

@@ -5,7 +5,6 @@
 //! scf.for t: h, c, Y[t] = cell(X[t], h, c)
 //! ```
 
-use super::Results;
 use super::cells::{Activation, Cell, Ended, Kind};
 use super::elementwise::{ADD, compute};
 use super::recurrence::{at, for_each, range, with};
@@ -13,7 +12,7 @@ use super::slices::join;
 use crate::onnx::graph::Attribute;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Structured, structured};
+use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, structured};
 use monopour_ir::{Type, Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {

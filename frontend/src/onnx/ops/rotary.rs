@@ -1,10 +1,9 @@
 //! Rotary embeddings: pairs of elements turned by the angle of a token's place.
 
-use super::Results;
 use crate::onnx::operand::Operand;
 use crate::onnx::structured::identity;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Structured};
+use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Type, Value, ops};
 
 /// Signed less.

@@ -1,10 +1,10 @@
 //! Shapes, views and constants.
 
-use super::Results;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Structured, Tensor, fold};
+use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, Structured, Tensor, fold};
 use crate::onnx::{LoopKind, structured};
+use monopour_ir::{Type, Value, ops};
 use std::rc::Rc;
 
 pub(super) fn register(registry: &mut Registry) {
@@ -19,17 +19,12 @@ pub(super) fn register(registry: &mut Registry) {
         |_, cx| Ok(vec![Operand::sizes(DataType::I64, vec![], vec![cx.operand(0)?.elements()])]),
         "",
     );
-    registry.op("Reshape", 5, reshape, "shapes that data decides");
+    registry.op("Reshape", 5, reshape, "");
     registry.op("Flatten", 1, flatten, "");
     registry.op("Squeeze", 1, squeeze, "");
     registry.op("Unsqueeze", 1, unsqueeze, "");
-    registry.op("Expand", 8, expand, "shapes that data decides");
-    registry.op("Range", 11, range, "bounds that data decides");
-}
-
-/// Integers of a shape that must be known, as sizes.
-pub(super) fn known_sizes(operand: &Operand, name: &str) -> Result<Vec<Dim>, Failure> {
-    operand.as_sizes().ok_or_else(|| format!("its {name} follows from data, which is not supported").into())
+    registry.op("Expand", 8, expand, "");
+    registry.op("Range", 11, range, "");
 }
 
 fn dropout<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
@@ -65,7 +60,7 @@ fn constant<'c>(_: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 }
 
 fn constant_of_shape<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    let shape = known_sizes(cx.operand(0)?, "shape")?;
+    let shape = b.sizes_of(cx.operand(0)?)?;
     let value = match cx.tensor("value")? {
         Some(tensor) => tensor,
         None => Rc::new(Tensor::new(DataType::F32, vec![1], vec![0; 4])),
@@ -97,7 +92,7 @@ fn shape<'c>(_: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 
 fn reshape<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
-    let wanted = known_sizes(cx.operand(1)?, "shape")?;
+    let Some(wanted) = cx.operand(1)?.as_sizes() else { return reshape_by_data(b, cx) };
     let copies = !cx.flag("allowzero", false)?;
     let mut shape = vec![];
     let mut open = None;
@@ -126,6 +121,37 @@ fn reshape<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     Ok(vec![b.reshaped(x, &shape)?])
 }
 
+/// A reshape to sizes that are read at run time.
+fn reshape_by_data<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let (x, copies) = (cx.operand(0)?, !cx.flag("allowzero", false)?);
+    let given = b.elements_of(cx.operand(1)?)?;
+    let total = b.index(&x.elements())?;
+    let (zero, one) = (b.int(total.ty(), 0), b.int(total.ty(), 1));
+    let (mut sizes, mut product) = (vec![], one);
+    for (at, size) in given.into_iter().enumerate() {
+        let size = match x.shape.get(at).filter(|_| copies) {
+            Some(own) => {
+                let own = b.index(own)?;
+                let is_zero = b.compare(0, size, zero)?;
+                b.select(is_zero, own, size)?
+            }
+            None => size,
+        };
+        let counted = b.where_less([size, zero], [one, size])?;
+        product = b.binary(ops::arith::MULI, product, counted)?;
+        sizes.push(size);
+    }
+    // No division by zero where there are no elements.
+    let product = b.binary(ops::arith::MAXSI, product, one)?;
+    let rest = b.binary(ops::arith::DIVSI, total, product)?;
+    let mut shape = vec![];
+    for size in sizes {
+        let size = b.where_less([size, zero], [rest, size])?;
+        shape.push(b.new_symbol(size));
+    }
+    Ok(vec![b.reshaped(x, &shape)?])
+}
+
 fn flatten<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
     let axis = cx.int("axis", 1)?;
@@ -137,6 +163,14 @@ fn flatten<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 
 fn squeeze<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
+    if cx.is_read(13, 1) {
+        let axes = b.axes_of(cx.operand(1)?, x.rank())?;
+        let dropped = b.among(&axes, x.rank())?;
+        let sizes: Vec<Value> = x.shape.iter().map(|d| b.index(d)).collect::<Result<_, _>>()?;
+        let count = x.rank().checked_sub(axes.len()).ok_or("it has more axes than dimensions")?;
+        let shape = b.without(&sizes, &dropped, count)?;
+        return Ok(vec![b.reshaped(x, &shape)?]);
+    }
     let axes = match cx.ints_since(13, 1, "axes")? {
         Some(given) => cx.axes(Some(given), x.rank())?,
         None => (0..x.rank()).filter(|d| x.shape[*d].is(1)).collect(),
@@ -150,6 +184,9 @@ fn squeeze<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 
 fn unsqueeze<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
+    if cx.is_read(13, 1) {
+        return unsqueeze_by_data(b, x, cx.operand(1)?);
+    }
     let given = cx.ints_since(13, 1, "axes")?.ok_or("its axes are missing")?;
     let rank = x.rank() + given.len();
     let axes = cx.axes(Some(given), rank)?;
@@ -161,9 +198,33 @@ fn unsqueeze<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     Ok(vec![b.reshaped(x, &shape)?])
 }
 
+/// Each new dimension takes the next size of the operand, or 1 if it is among the axes.
+fn unsqueeze_by_data<'c>(b: &mut Builder<'c>, x: &Operand<'c>, axes: &Operand<'c>) -> Results<'c> {
+    let count = axes.elements().as_constant().ok_or("its axes are of unknown number")?;
+    let rank = x.rank() + usize::try_from(count).unwrap_or(0);
+    let axes = b.axes_of(axes, rank)?;
+    let added = b.among(&axes, rank)?;
+    let index = Type::index(b.context());
+    let (zero, one) = (b.int(index, 0), b.int(index, 1));
+    let (mut place, mut shape) = (zero, vec![]);
+    for is_new in added {
+        let mut size = one;
+        for (at, own) in x.shape.iter().enumerate() {
+            let (own, at) = (b.index(own)?, b.int(index, at as i64));
+            let here = b.compare(0, place, at)?;
+            size = b.select(here, own, size)?;
+        }
+        let size = b.select(is_new, one, size)?;
+        shape.push(b.new_symbol(size));
+        let next = b.binary(ops::arith::ADDI, place, one)?;
+        place = b.select(is_new, place, next)?;
+    }
+    Ok(vec![b.reshaped(x, &shape)?])
+}
+
 fn expand<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
-    let wanted = known_sizes(cx.operand(1)?, "shape")?;
+    let wanted = b.sizes_of(cx.operand(1)?)?;
     let shape = structured::broadcast(&[&x.shape, &wanted])?;
     Ok(vec![broadcast_to(b, x, shape)?])
 }
@@ -188,19 +249,46 @@ fn range<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let dtype = start.dtype;
     if dtype.is_float() {
         let [s, l, d] = [start, limit, delta].map(|o| o.as_scalar());
-        let (Some(s), Some(l), Some(d)) = (s, l, d) else { return Err("its bounds follow from data".into()) };
+        let (Some(s), Some(l), Some(d)) = (s, l, d) else { return range_by_data(b, dtype, [start, limit, delta]) };
         let count = ((l - s) / d).ceil().max(0.0) as i64;
         return ramp(b, dtype, count.into(), (start, delta));
     }
-    let one = |o: &Operand| known_sizes(o, "length").map(|s| s.first().cloned().unwrap_or_default());
-    let (s, l, d) = (one(start)?, one(limit)?, one(delta)?);
-    let step = d.as_constant().filter(|d| *d != 0).ok_or("its step follows from data, or is 0")?;
+    let first = |o: &Operand| o.as_sizes().and_then(|s| s.first().cloned());
+    let (Some(s), Some(l), Some(step)) = (first(start), first(limit), first(delta).and_then(|d| d.as_constant()))
+    else {
+        return range_by_data(b, dtype, [start, limit, delta]);
+    };
+    if step == 0 {
+        return Err("its step is 0".into());
+    }
     let span = if step > 0 { l.sub(&s) } else { s.sub(&l) };
     let count = span.ceil_div(step.abs()).unwrap_or_default().at_least(&0.into());
     if let Some(n) = count.as_constant().filter(|n| *n <= 4096) {
         let values = (0..n).map(|i| s.plus(i * step)).collect();
         return Ok(vec![Operand::sizes(dtype, vec![n], values)]);
     }
+    ramp(b, dtype, count, (start, delta))
+}
+
+/// The number of elements is computed at run time.
+fn range_by_data<'c>(b: &mut Builder<'c>, dtype: DataType, [start, limit, delta]: [&Operand<'c>; 3]) -> Results<'c> {
+    let index = Type::index(b.context());
+    let [s, l, d] = [scalar(b, start)?, scalar(b, limit)?, scalar(b, delta)?];
+    let count = if dtype.is_float() {
+        let span = b.binary(ops::arith::SUBF, l, s)?;
+        let steps = b.binary(ops::arith::DIVF, span, d)?;
+        let steps = b.unary(ops::math::CEIL, steps)?;
+        let whole = b.op(ops::arith::FPTOSI, &[steps], Type::integer(b.context(), 64))?;
+        b.op(ops::arith::INDEX_CAST, &[whole], index)?
+    } else {
+        let mut wide = |v| b.op(ops::arith::INDEX_CAST, &[v], index);
+        let (s, l, d) = (wide(s)?, wide(l)?, wide(d)?);
+        let span = b.binary(ops::arith::SUBI, l, s)?;
+        b.binary(ops::arith::CEILDIVSI, span, d)?
+    };
+    let zero = b.int(index, 0);
+    let count = b.binary(ops::arith::MAXSI, count, zero)?;
+    let count = b.new_symbol(count);
     ramp(b, dtype, count, (start, delta))
 }
 
@@ -211,7 +299,6 @@ fn ramp<'c>(
     count: Dim,
     (start, delta): (&Operand<'c>, &Operand<'c>),
 ) -> Results<'c> {
-    use monopour_ir::{Type, ops};
     let element = b.element(dtype)?;
     let (start, delta) = (scalar(b, start)?, scalar(b, delta)?);
     let shape = vec![count];
@@ -234,12 +321,12 @@ fn ramp<'c>(
 }
 
 /// The one element of an operand, as a scalar.
-pub(super) fn scalar<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<monopour_ir::Value<'c>, Failure> {
+pub(super) fn scalar<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<Value<'c>, Failure> {
     let element = b.element(x.dtype)?;
     if let Some(number) = x.as_scalar() {
         return Ok(b.number(element, number));
     }
     let flat = b.reshaped(x, &[])?;
     let value = b.value(&flat)?;
-    b.op(monopour_ir::ops::tensor::EXTRACT, &[value], element)
+    b.op(ops::tensor::EXTRACT, &[value], element)
 }
