@@ -136,6 +136,10 @@ impl<'c> Builder<'c> {
         shape: &[Dim],
         steps: &[i64],
     ) -> Result<Operand<'c>, Failure> {
+        if shape.iter().any(|d| d.is(0)) {
+            // A first index behind the end is no index of a slice.
+            return Ok(Operand::value(operand.dtype, shape.to_vec(), self.empty(operand.dtype, shape)?));
+        }
         let value = self.value(operand)?;
         let ty = self.tensor_type(operand.dtype, shape)?;
         let spec = self.slicing(ops::tensor::EXTRACT_SLICE, &[value], (first, shape, steps))?;

@@ -202,6 +202,26 @@ fn gather<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         let slice = b.slice(x, &first, &part, &vec![1; x.rank()])?;
         return Ok(vec![b.reshaped(&slice, &shape)?]);
     }
+    Ok(vec![gather_by_data(b, x, indices, axis, shape)?])
+}
+
+/// The rows of a table at these indices.
+pub(super) fn gather_rows<'c>(
+    b: &mut Builder<'c>,
+    table: &Operand<'c>,
+    indices: &Operand<'c>,
+) -> Result<Operand<'c>, Failure> {
+    let shape = [&indices.shape, &table.shape[1.min(table.rank())..]].concat();
+    gather_by_data(b, table, indices, 0, shape)
+}
+
+fn gather_by_data<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    indices: &Operand<'c>,
+    axis: usize,
+    shape: Vec<Dim>,
+) -> Result<Operand<'c>, Failure> {
     let (source, at) = (b.value(x)?, b.value(indices)?);
     let (element, out, size) = (b.element(x.dtype)?, b.empty(x.dtype, &shape)?, b.index(&x.shape[axis])?);
     let op = Structured {
@@ -222,7 +242,7 @@ fn gather<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         }
         Ok(vec![b.op(ops::tensor::EXTRACT, &operands, element)?])
     })?[0];
-    Ok(vec![Operand::value(x.dtype, shape, value)])
+    Ok(Operand::value(x.dtype, shape, value))
 }
 
 /// An index as `index`, counted from the end where negative.
