@@ -60,8 +60,13 @@ fn pool<'c>(
     body: impl FnOnce(&mut Builder<'c>, Value<'c>, Value<'c>) -> Result<Value<'c>, Failure>,
 ) -> Result<Operand<'c>, Failure> {
     let rank = windows.kernel.len();
-    let lead = x.rank() - rank;
-    let shape = [&x.shape[..lead], &windows.count].concat();
+    let full = [&x.shape[..x.rank() - rank], &windows.count].concat();
+    // No loops over one image or channel.
+    let (leading, image) = x.shape.split_at(x.rank() - rank);
+    let leading: Vec<Dim> = leading.iter().filter(|d| !d.is(1)).cloned().collect();
+    let lead = leading.len();
+    let x = &b.reshaped(x, &[&leading, image].concat())?;
+    let shape = [&leading[..], &windows.count].concat();
     let (value, out) = (b.value(x)?, b.filled(x.dtype, &shape, first)?);
     // An operand that is not read gives the loops within a window their extents.
     let kernel: Vec<Dim> = windows.kernel.iter().map(|k| Dim::constant(*k)).collect();
@@ -75,7 +80,7 @@ fn pool<'c>(
         outputs: vec![(out, (0..within).map(Expr::Loop).collect())],
     };
     let value = b.structured(&op, |b, e| Ok(vec![body(b, e[0], e[2])?]))?[0];
-    Ok(Operand::value(x.dtype, shape, value))
+    b.reshaped(&Operand::value(x.dtype, shape, value), &full)
 }
 
 fn max_pool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
