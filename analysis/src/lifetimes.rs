@@ -7,7 +7,7 @@
 //! ^c(%p): use(%p); return               ^c(%p, %own): use(%p); if %own { dealloc %p }; return
 //! ```
 //!
-//! Each buffer that is to be freed has one *holder* at a time, a memref that is in scope. An allocation is held by its result.
+//! Each buffer that is to be freed has one *holder* at a time, the memref in scope that owns it. An allocation is held by its result.
 //! A holder hands over:
 //! - Without another use and passed to a block, a region or an op's result, it hands over to that.
 //! - Without another use, it waits for memrefs of its region that may alias it, and is freed when those
@@ -35,17 +35,7 @@ pub use facts::{Edge, Flow, Kind, LifetimeFacts, Origins, Set};
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::index::{BlockId, OpId, ValueId};
-
-/// Whether a memref is the holder of its buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Own {
-    /// It does not.
-    No,
-    /// It does.
-    Yes,
-    /// By the indicator with this number.
-    Indicator(u32),
-}
+use crate::ownership::Ownership;
 
 /// An insertion point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,7 +56,7 @@ pub struct Take {
     /// The memref.
     pub value: ValueId,
     /// Whether it was a holder before.
-    pub had: Own,
+    pub had: Ownership<u32>,
     /// The number of its indicator afterwards.
     pub makes: u32,
 }
@@ -79,7 +69,7 @@ pub enum Action {
         /// The holder.
         value: ValueId,
         /// Whether it is one.
-        own: Own,
+        own: Ownership<u32>,
         /// Memrefs that may alias it, in order; the first that does takes the buffer over.
         to: Vec<Take>,
     },
@@ -115,13 +105,13 @@ pub struct Lifetimes {
     /// Indicators that each block takes as additional arguments, by memref.
     pub block_arguments: BTreeMap<BlockId, Vec<(ValueId, u32)>>,
     /// The operands of each edge for these.
-    pub edge_operands: BTreeMap<(OpId, u32), Vec<Own>>,
+    pub edge_operands: BTreeMap<(OpId, u32), Vec<Ownership<u32>>>,
     /// Region arguments and operation results that come with an indicator.
     pub beside: BTreeMap<ValueId, u32>,
     /// Whether each source that an operation or a terminator forwards is handed over.
-    pub passed: BTreeMap<OpId, Vec<Own>>,
+    pub passed: BTreeMap<OpId, Vec<Ownership<u32>>>,
     /// Whether a result of the function is handed over, over all paths.
-    pub results: Vec<Own>,
+    pub results: Vec<Ownership<u32>>,
     /// Arguments of the function that each result may alias.
     pub result_aliases: Vec<Vec<ValueId>>,
     /// Possible transfers: the memref certainly owns its buffer, whose memory has no use after the operation, except through the

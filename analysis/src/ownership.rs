@@ -8,7 +8,7 @@
 //! other()                             dealloc %0                 (or at the end of the block)
 //! ```
 //!
-//! Ownership is per memref: *uninitialized* < *unique* (owned, not owned, or decided at run time by an indicator).
+//! Ownership is per memref, in a lattice: not known yet < owned, not owned < decided at run time by an indicator.
 //! A function owns its allocations and the memrefs that region operations hand over; it never owns its arguments or globals.
 //! A block that forwards an owned memref transfers the ownership; a captured value is never owned inside.
 //! An initial value of a loop stays owned outside the loop.
@@ -68,27 +68,29 @@ pub struct Forward {
     pub to: ForwardTo,
 }
 
-/// Ownership of a memref in the block that defines it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ownership {
-    /// No information yet; after the analysis, only for unreachable values.
-    #[default]
-    Uninitialized,
+/// Whether a memref owns its buffer: the block that defines it frees the buffer, or transfers the ownership.
+///
+/// `I` identifies an indicator, the `i1` that decides at run time; `()` where it is the memref's only one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ownership<I = ()> {
     /// Another owner frees it.
     NotOwned,
-    /// This block frees it or transfers the ownership.
+    /// It does.
     Owned,
-    /// An indicator computed at run time says whether this block owns it.
-    AtRunTime,
+    /// It does if the indicator is set.
+    Indicator(I),
 }
 
 impl Ownership {
-    fn join(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Uninitialized, known) | (known, Self::Uninitialized) => known,
-            (a, b) if a == b => a,
-            _ => Self::AtRunTime,
-        }
+    /// By the memref's indicator.
+    pub const AT_RUN_TIME: Self = Self::Indicator(());
+}
+
+/// The ownership on two paths together; `None` where nothing is known yet.
+fn join(a: Option<Ownership>, b: Option<Ownership>) -> Option<Ownership> {
+    match (a, b) {
+        (None, known) | (known, None) => known,
+        (Some(a), Some(b)) => Some(if a == b { a } else { Ownership::AT_RUN_TIME }),
     }
 }
 
@@ -129,8 +131,8 @@ pub struct Transfer {
     /// The operand.
     pub forward: Forward,
     /// The receiver's ownership. A caller must own: a returned memref that is not `Owned` has to be cloned
-    /// (`AtRunTime`: if its indicator is not set).
-    pub ownership: Ownership,
+    /// ([`Ownership::AT_RUN_TIME`]: if its indicator is not set). `None` if unreachable.
+    pub ownership: Option<Ownership>,
 }
 
 /// The placement of frees.
@@ -146,8 +148,8 @@ pub enum Placement {
 /// The decisions on one function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owners {
-    /// Ownership of each memref.
-    pub ownership: IndexVec<ValueId, Ownership>,
+    /// Ownership of each memref; `None` for unreachable ones.
+    pub ownership: IndexVec<ValueId, Option<Ownership>>,
     /// Every free, by value.
     pub frees: Vec<Free>,
     /// The ownership that each terminator transfers, in the order in which forwards were added.
@@ -158,7 +160,7 @@ impl Owners {
     /// Whether every free is unconditional and every transfer decided: no run-time indicators are needed.
     pub fn is_static(&self) -> bool {
         self.frees.iter().all(|free| free.condition == Condition::Always)
-            && self.transfers.iter().all(|transfer| transfer.ownership != Ownership::AtRunTime)
+            && self.transfers.iter().all(|transfer| transfer.ownership != Some(Ownership::AT_RUN_TIME))
     }
 }
 
@@ -285,7 +287,7 @@ struct Solver<'a> {
     arguments: Lists<OpId, ValueId>,
     /// The number of each memref among the arguments of its block or the results of its operation.
     numbers: IndexVec<ValueId, u32>,
-    state: IndexVec<ValueId, Ownership>,
+    state: IndexVec<ValueId, Option<Ownership>>,
 }
 
 impl<'a> Solver<'a> {
@@ -319,17 +321,17 @@ impl<'a> Solver<'a> {
             of_terminator: Lists::group(facts.ops.len(), &of_terminator),
             results: Lists::group(facts.ops.len(), &results),
             numbers: sibling_numbers(facts),
-            state: IndexVec::filled(Ownership::Uninitialized, count),
+            state: IndexVec::filled(None, count),
         }
     }
 
     fn solve(mut self, placement: Placement) -> Owners {
         for (value, memref) in self.facts.memrefs.iter_enumerated() {
             self.state[value] = match memref.kind {
-                MemrefKind::Allocation => Ownership::Owned,
+                MemrefKind::Allocation => Some(Ownership::Owned),
                 // A view is freed through its source.
-                MemrefKind::Foreign | MemrefKind::View => Ownership::NotOwned,
-                MemrefKind::RegionResult | MemrefKind::RegionArgument => Ownership::Uninitialized,
+                MemrefKind::Foreign | MemrefKind::View => Some(Ownership::NotOwned),
+                MemrefKind::RegionResult | MemrefKind::RegionArgument => None,
             };
         }
         // The results of an operation depend only on its nested operations, so inner operations come first.
@@ -366,20 +368,20 @@ impl<'a> Solver<'a> {
         }
         // An operand that enters a region stays owned outside.
         let entering = !self.sources.of(value).is_empty();
-        let start = if entering { Ownership::NotOwned } else { Ownership::Uninitialized };
+        let start = entering.then_some(Ownership::NotOwned);
         let incoming = self.incoming.of(value).iter();
-        let found = incoming.fold(start, |state, &index| state.join(self.transferred(index as usize)));
-        let joined = self.state[value].join(found);
+        let found = incoming.fold(start, |state, &index| join(state, self.transferred(index as usize)));
+        let joined = join(self.state[value], found);
         std::mem::replace(&mut self.state[value], joined) != joined
     }
 
     /// The ownership of a terminator's operand in the terminator's block.
-    fn transferred(&self, index: usize) -> Ownership {
+    fn transferred(&self, index: usize) -> Option<Ownership> {
         let forward = self.facts.forwards[index];
         let block = self.facts.ops[forward.terminator];
         let roots = self.owners_in(block, forward.value);
-        let state = roots.iter().fold(Ownership::Uninitialized, |state, &(_, own)| state.join(own));
-        if state == Ownership::NotOwned {
+        let state = roots.iter().fold(None, |state, &(_, own)| join(state, own));
+        if state == Some(Ownership::NotOwned) {
             return state;
         }
         // Only one of several operands with the same memory can take the ownership.
@@ -388,7 +390,7 @@ impl<'a> Solver<'a> {
         let earlier = earlier.map(|&other| &self.facts.forwards[other as usize]);
         let origins = self.origins(forward.value);
         let also_owned = |other: &Forward| {
-            let may_own = self.owners_in(block, other.value).iter().any(|root| root.1 != Ownership::NotOwned);
+            let may_own = self.owners_in(block, other.value).iter().any(|root| root.1 != Some(Ownership::NotOwned));
             may_own && self.origins(other.value).iter().any(|origin| origins.binary_search(origin).is_ok())
         };
         let rivals: Vec<_> = earlier.filter(|other| also_owned(other)).collect();
@@ -400,8 +402,8 @@ impl<'a> Solver<'a> {
             [] => state,
             [only] if is_same(only) => state,
             // A caller gets a copy. Any other receiver has to test whether it got the ownership of its memory.
-            rivals if to_caller && rivals.iter().any(certain) => Ownership::NotOwned,
-            _ => Ownership::AtRunTime,
+            rivals if to_caller && rivals.iter().any(certain) => Some(Ownership::NotOwned),
+            _ => Some(Ownership::AT_RUN_TIME),
         }
     }
 
@@ -429,7 +431,7 @@ impl<'a> Solver<'a> {
     }
 
     /// The values behind `value` that may own memory, with the ownership that `block` has of them.
-    fn owners_in(&self, block: BlockId, value: ValueId) -> Vec<(ValueId, Ownership)> {
+    fn owners_in(&self, block: BlockId, value: ValueId) -> Vec<(ValueId, Option<Ownership>)> {
         let (mut found, mut seen, mut work) = (Vec::new(), Vec::new(), vec![value]);
         while let Some(value) = work.pop() {
             if seen.contains(&value) {
@@ -442,7 +444,7 @@ impl<'a> Solver<'a> {
                 && !(own && memref.kind == MemrefKind::RegionArgument);
             if !own && !self.is_nested(memref.block, block) {
                 // A value from outside is never owned inside.
-                found.push((value, Ownership::NotOwned));
+                found.push((value, Some(Ownership::NotOwned)));
                 continue;
             }
             let state = self.state[value];
@@ -451,12 +453,12 @@ impl<'a> Solver<'a> {
                 continue;
             }
             // Not owned itself, at least sometimes: then it may alias another value that this block owns.
-            if is_result && state != Ownership::Owned {
+            if is_result && state != Some(Ownership::Owned) {
                 let forwarded = self.incoming.of(value).iter().map(|&index| self.facts.forwards[index as usize].value);
                 work.extend(self.sources.of(value).iter().copied().chain(forwarded));
             }
-            if !is_result || state != Ownership::NotOwned {
-                found.push((value, if own { state } else { Ownership::NotOwned }));
+            if !is_result || state != Some(Ownership::NotOwned) {
+                found.push((value, if own { state } else { Some(Ownership::NotOwned) }));
             }
         }
         found
@@ -484,7 +486,7 @@ impl<'a> Solver<'a> {
         let forwards: Vec<_> = self.facts.forwards.iter().map(|forward| (forward.value, *forward)).collect();
         let forwards = Lists::group(count, &forwards);
         let walk = Aliases { aliases, uses, forwards, mark: std::cell::RefCell::new((vec![0; count], 0)), origins };
-        let may_own = |value: &ValueId| matches!(self.state[*value], Ownership::Owned | Ownership::AtRunTime);
+        let may_own = |value: &ValueId| matches!(self.state[*value], Some(Ownership::Owned | Ownership::AT_RUN_TIME));
         self.facts.memrefs.ids().filter(may_own).filter_map(|value| self.free(&walk, placement, value)).collect()
     }
 
@@ -510,7 +512,7 @@ impl<'a> Solver<'a> {
         if escapes && self.is_given_away(block, value) {
             return None;
         }
-        let at_run_time = self.state[value] == Ownership::AtRunTime;
+        let at_run_time = self.state[value] == Some(Ownership::AT_RUN_TIME);
         let condition = match (escapes, at_run_time) {
             (true, _) => Condition::UnlessForwarded,
             (false, true) => Condition::IfOwned,

@@ -183,9 +183,9 @@ impl Run<'_> {
 
     fn owns(&self, value: ValueId) -> bool {
         match self.owners.ownership[value] {
-            Ownership::Owned => true,
-            Ownership::AtRunTime => self.cells[value.index()].1,
-            Ownership::NotOwned | Ownership::Uninitialized => false,
+            Some(Ownership::Owned) => true,
+            Some(Ownership::AT_RUN_TIME) => self.cells[value.index()].1,
+            Some(Ownership::NotOwned) | None => false,
         }
     }
 
@@ -249,9 +249,9 @@ impl Run<'_> {
                 owned.into_iter().any(|value| this.owns(ValueId::from_index(value)) && this.cells[value].0 == object)
             };
             let owns = match transfers[0].ownership {
-                Ownership::Owned => true,
-                Ownership::AtRunTime => owned_here(self, object) && !given.contains(&object),
-                Ownership::NotOwned | Ownership::Uninitialized => false,
+                Some(Ownership::Owned) => true,
+                Some(Ownership::AT_RUN_TIME) => owned_here(self, object) && !given.contains(&object),
+                Some(Ownership::NotOwned) | None => false,
             };
             let to_caller = transfers[0].forward.to == ForwardTo::Caller;
             // A caller gets a copy of an object that the function does not own.

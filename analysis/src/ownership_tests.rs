@@ -4,7 +4,7 @@
 use expect_test::{Expect, expect};
 
 use crate::index::{BlockId, OpId, ValueId};
-use crate::ownership::{Forward, ForwardTo, MemrefKind, Owners, OwnershipFacts, Placement};
+use crate::ownership::{Forward, ForwardTo, MemrefKind, Owners, Ownership, OwnershipFacts, Placement};
 
 fn check(facts: &OwnershipFacts, expected: Expect) {
     let mut text = String::new();
@@ -25,10 +25,13 @@ fn describe(owners: &Owners) -> String {
             ForwardTo::Value(value) => format!("{value}"),
             ForwardTo::Caller => "caller".to_owned(),
         };
-        text += &format!(
-            "  {} gives {} to {to}: {:?}\n",
-            transfer.forward.terminator, transfer.forward.value, transfer.ownership
-        );
+        let ownership = match transfer.ownership {
+            None => "unreachable",
+            Some(Ownership::NotOwned) => "NotOwned",
+            Some(Ownership::Owned) => "Owned",
+            Some(Ownership::AT_RUN_TIME) => "AtRunTime",
+        };
+        text += &format!("  {} gives {} to {to}: {ownership}\n", transfer.forward.terminator, transfer.forward.value);
     }
     text
 }

@@ -80,7 +80,7 @@ fn retype(module: &Module) -> Result<(), Diagnostics> {
         }
         for (name, attr) in op.attrs() {
             if let Some(attr) = retyped(&attr) {
-                rw.set_attr(*op, &name, attr);
+                rw.set_attr(*op, name, attr);
             }
         }
     }

@@ -10,7 +10,7 @@
 //! and upstream's, which decides at the end of the block.
 
 use monopour_dealloc::models::{OwnershipModel, OwnershipModels, ResultMemory};
-use monopour_dealloc::ownership::Ownership;
+use monopour_dealloc::ownership::BlockOwnership;
 use monopour_dealloc::state::State;
 use monopour_dealloc::{Options, run_ownership_with};
 use monopour_ir::{Context, Diagnostics, Module, Op};
@@ -23,7 +23,7 @@ impl OwnershipModel for Queue {
     fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         if let Some(block) = op.block() {
             let always = state.constant(block, true);
-            state.set(op.result(0), block, Ownership::Unique(always));
+            state.set(op.result(0), block, BlockOwnership::Unique(always));
             state.add_candidate(op.result(0), block);
         }
         Ok(op)

@@ -20,7 +20,7 @@ use monopour_ir::{Attr, Block, Diagnostics, Op, Region, Type, Value};
 use crate::callees::Callees;
 use crate::control_flow::in_dominance_order;
 use crate::models::OwnershipModels;
-use crate::ownership::Ownership;
+use crate::ownership::BlockOwnership;
 use crate::state::State;
 use crate::{Options, Stats};
 
@@ -69,7 +69,7 @@ impl<'c> Engine<'c, '_> {
             let ownership = self.state.ownership(value, defined_in);
             // In an unreachable block the definition may have no ownership.
             let ownership = match ownership {
-                Ownership::Uninitialized => Ownership::Unique(self.state.constant(block, false)),
+                BlockOwnership::Uninitialized => BlockOwnership::Unique(self.state.constant(block, false)),
                 known => known,
             };
             self.state.set(value, block, ownership);
@@ -87,7 +87,7 @@ impl<'c> Engine<'c, '_> {
                 let loc = block.parent_op().map_or_else(|| monopour_ir::Location::unknown(bit.context()), Op::location);
                 self.state.rewriter().add_block_arg(block, bit, loc)
             };
-            self.state.set(arg, block, Ownership::Unique(indicator));
+            self.state.set(arg, block, BlockOwnership::Unique(indicator));
             self.state.add_candidate(arg, block);
         }
     }
@@ -96,16 +96,16 @@ impl<'c> Engine<'c, '_> {
     fn rest(&mut self, op: Op<'c>, block: Block<'c>) {
         let results = op.results();
         for result in results.into_iter().filter(|r| r.ty().is_memref()) {
-            if self.state.ownership(result, block) != Ownership::Uninitialized {
+            if self.state.ownership(result, block) != BlockOwnership::Uninitialized {
                 continue;
             }
             let operands: Vec<Value> = op.operands().into_iter().filter(|v| v.ty().is_memref()).collect();
-            let mut joined = Ownership::Uninitialized;
+            let mut joined = BlockOwnership::Uninitialized;
             for operand in operands {
                 joined = joined.join(self.state.ownership(operand, block));
             }
-            if joined == Ownership::Uninitialized {
-                joined = Ownership::Unique(self.state.constant(block, false));
+            if joined == BlockOwnership::Uninitialized {
+                joined = BlockOwnership::Unique(self.state.constant(block, false));
             }
             self.state.set(result, block, joined);
         }

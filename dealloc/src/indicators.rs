@@ -55,13 +55,15 @@ pub(crate) fn gives(collected: &Collected, owners: &Owners) -> (Vec<Give>, HashS
         let terminator = transfer.forward.terminator;
         let block = collected.ops[terminator.index()].block();
         let base = base_of(collected.values[transfer.forward.value.index()]);
-        let own =
-            ids.get(&base).copied().filter(|id| base.block() == block && owners.ownership[*id] != Ownership::NotOwned);
+        let own = ids
+            .get(&base)
+            .copied()
+            .filter(|id| base.block() == block && owners.ownership[*id] != Some(Ownership::NotOwned));
         // A result that is not owned itself may always be the one memref that this block gives away.
         let id = own.or_else(|| single_owner(collected, owners, block, transfer.forward.value));
-        let give = match (transfer.ownership, id, id.map(|id| owners.ownership[id])) {
-            (Ownership::Owned | Ownership::AtRunTime, Some(id), Some(Ownership::AtRunTime)) => Give::If(id),
-            (Ownership::Owned | Ownership::AtRunTime, Some(_), Some(Ownership::Owned)) => Give::Always,
+        let give = match (transfer.ownership, id, id.and_then(|id| owners.ownership[id])) {
+            (Some(Ownership::Owned | Ownership::AT_RUN_TIME), Some(id), Some(Ownership::AT_RUN_TIME)) => Give::If(id),
+            (Some(Ownership::Owned | Ownership::AT_RUN_TIME), Some(_), Some(Ownership::Owned)) => Give::Always,
             _ => Give::Never,
         };
         // A loop's slot is forwarded twice, to its argument and its result: one transfer of one operand.
@@ -81,7 +83,7 @@ fn single_owner(collected: &Collected, owners: &Owners, block: Option<Block>, va
             continue;
         }
         let memref = collected.values[value.index()];
-        let is_owner = matches!(owners.ownership[value], Ownership::Owned | Ownership::AtRunTime);
+        let is_owner = matches!(owners.ownership[value], Some(Ownership::Owned | Ownership::AT_RUN_TIME));
         if is_owner && memref.block() == block {
             found.insert(value);
             continue;
@@ -252,8 +254,8 @@ impl<'c> Indicators<'c> {
             let mut operands = terminator.operands();
             // The receiver relies on the analysis; where its result was one of several memrefs, a copy makes it true.
             let freed_here = || terminator.block().is_some_and(|b| self.freed.contains(&(b, transfer.forward.value)));
-            let must_own = transfer.ownership == Ownership::Owned
-                || (transfer.ownership == Ownership::AtRunTime
+            let must_own = transfer.ownership == Some(Ownership::Owned)
+                || (transfer.ownership == Some(Ownership::AT_RUN_TIME)
                     && (self.gives[position] == Give::Never || freed_here()));
             let indicator = match self.gives[position] {
                 Give::Always => rw.const_bool(true, loc),
@@ -300,7 +302,8 @@ fn slots_of(op: Op, owners: &Owners, ids: &HandleMap<Value, ValueId>) -> Vec<usi
     if !op.is(ops::scf::IF) && !op.is(ops::scf::FOR) {
         return vec![];
     }
-    let at_run_time = |value: Value| ids.get(&value).is_some_and(|id| owners.ownership[*id] == Ownership::AtRunTime);
+    let at_run_time =
+        |value: Value| ids.get(&value).is_some_and(|id| owners.ownership[*id] == Some(Ownership::AT_RUN_TIME));
     let argument =
         |slot: usize| op.body().filter(|b| op.is(ops::scf::FOR) && slot + 1 < b.num_args()).map(|b| b.arg(slot + 1));
     (0..op.num_results()).filter(|i| at_run_time(op.result(*i)) || argument(*i).is_some_and(at_run_time)).collect()

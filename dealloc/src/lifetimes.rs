@@ -24,7 +24,8 @@ mod view;
 
 use std::collections::BTreeSet;
 
-use monopour_analysis::lifetimes::{Lifetimes, Own};
+use monopour_analysis::lifetimes::Lifetimes;
+use monopour_analysis::ownership::Ownership;
 use monopour_ir::{Diagnostics, Op};
 
 use crate::Stats;
@@ -82,7 +83,7 @@ pub(crate) fn decide<'c>(function: Op<'c>, summaries: &Summaries, view: View<'_>
         pairs: lifetimes.result_pairs.clone(),
     });
     // Results that are always owned are the default.
-    let summary = summary.filter(|s| s.results.iter().any(|(own, _)| *own != Own::Yes));
+    let summary = summary.filter(|s| s.results.iter().any(|(own, _)| *own != Ownership::Owned));
     Ok(Decided { collected, lifetimes, summary })
 }
 

@@ -44,7 +44,7 @@ pub trait OwnershipModel {
     /// # Errors
     /// For memrefs that cannot be given an owner.
     fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics>;
-    /// One indicator for a memref result with one of several owners ([`Ownership::Unknown`](crate::ownership::Ownership)),
+    /// One indicator for a memref result with one of several owners ([`BlockOwnership::Unknown`](crate::ownership::BlockOwnership)),
     /// created before the operation `at` of its block. Without one the memref is copied where an owner is needed.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
-//! The ownership of a memref in a block.
+//! The ownership of a memref in a block, as upstream's form decides it.
 
 use monopour_ir::Value;
 
-/// Whether a block frees a memref that it does not forward. Ordered as a lattice.
+/// Whether a block frees a memref that it does not forward: upstream's lattice, which knows ownership by values of the IR.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Ownership<'c> {
+pub enum BlockOwnership<'c> {
     /// Not set yet.
     #[default]
     Uninitialized,
@@ -14,7 +14,7 @@ pub enum Ownership<'c> {
     Unknown,
 }
 
-impl<'c> Ownership<'c> {
+impl<'c> BlockOwnership<'c> {
     /// The ownership of a memref that is one of two.
     pub fn join(self, other: Self) -> Self {
         match (self, other) {

@@ -2,21 +2,22 @@
 
 use monopour_ir::control_flow::{Traits, successor_operands};
 use monopour_ir::ops;
+use monopour_ir::typed::{Index, Slice, bufferization, memref};
 use monopour_ir::{
-    Attr, Block, Diagnostic, Diagnostics, HandleMap, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value,
+    Block, Diagnostic, Diagnostics, HandleMap, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value,
 };
 
 use crate::callees::Callees;
 use crate::control_flow::Liveness;
 use crate::indicators::{If, if_owned};
 use crate::models::OwnershipModels;
-use crate::ownership::Ownership;
+use crate::ownership::BlockOwnership;
 use crate::{Options, Stats};
 
 /// The state of one block.
 #[derive(Default)]
 struct Scope<'c> {
-    ownership: HandleMap<Value<'c>, Ownership<'c>>,
+    ownership: HandleMap<Value<'c>, BlockOwnership<'c>>,
     /// Freed at the end unless forwarded, in this order.
     candidates: Vec<Value<'c>>,
     /// The constants false and true, once created.
@@ -83,8 +84,12 @@ impl<'c, 'a> State<'c, 'a> {
     /// # Errors
     /// As [`OpSpec::build`].
     pub fn create_before(&mut self, at: Op<'c>, spec: OpSpec<'c, '_>) -> Result<Op<'c>, Diagnostics> {
+        self.before(at).create(spec)
+    }
+    /// The rewriter, with its insertion point before an op.
+    pub fn before(&mut self, at: Op<'c>) -> &mut Rewriter<'c> {
         self.rw.set_point(InsertionPoint::Before(at));
-        self.rw.create(spec)
+        &mut self.rw
     }
     /// `i1`.
     pub fn bit(&self) -> Type<'c> {
@@ -104,15 +109,15 @@ impl<'c, 'a> State<'c, 'a> {
     }
 
     /// The ownership of a memref in a block. A memref captured from outside the region is not owned.
-    pub fn ownership(&mut self, value: Value<'c>, block: Block<'c>) -> Ownership<'c> {
+    pub fn ownership(&mut self, value: Value<'c>, block: Block<'c>) -> BlockOwnership<'c> {
         if let Some(known) = self.scopes.get(&block).and_then(|scope| scope.ownership.get(&value)) {
             return *known;
         }
         let is_captured = value.block().and_then(Block::region) != block.region();
-        if is_captured { Ownership::Unique(self.constant(block, false)) } else { Ownership::Uninitialized }
+        if is_captured { BlockOwnership::Unique(self.constant(block, false)) } else { BlockOwnership::Uninitialized }
     }
     /// Sets the ownership of a memref in a block.
-    pub fn set(&mut self, value: Value<'c>, block: Block<'c>, ownership: Ownership<'c>) {
+    pub fn set(&mut self, value: Value<'c>, block: Block<'c>, ownership: BlockOwnership<'c>) {
         self.stats.steps += 1;
         if self.scopes.entry(block).or_default().ownership.insert(value, ownership).is_none() {
             self.stats.memrefs += 1;
@@ -121,7 +126,7 @@ impl<'c, 'a> State<'c, 'a> {
     /// Replaces the ownership of a memref by the result of the dealloc before a terminator.
     pub(crate) fn take_over(&mut self, terminator: Op<'c>, value: Value<'c>, indicator: Value<'c>) {
         if let Some(block) = terminator.block() {
-            self.set(value, block, Ownership::Unique(indicator));
+            self.set(value, block, BlockOwnership::Unique(indicator));
         }
     }
     /// Lets the end of the block free a memref that it owns and does not forward.
@@ -223,9 +228,8 @@ impl<'c, 'a> State<'c, 'a> {
             let never = self.constant(block, false);
             vec![never; values.len()]
         } else {
-            let bit = self.bit();
             self.stats.deallocs += 1;
-            let spec = dealloc_spec(at.location(), &freeable.bases, &freeable.conditions, &values, bit);
+            let spec = bufferization::dealloc(at.location(), &freeable.bases, &freeable.conditions, &values);
             self.create_before(at, spec)?.results()
         };
         let of_forwarded = indicators[..forwarded.len()].to_vec();
@@ -241,7 +245,7 @@ impl<'c, 'a> State<'c, 'a> {
         let (loc, ty) = (terminator.location(), value.ty());
         let ownership = match self.ownership(value, block) {
             // The operation's model may know more, in its own block.
-            Ownership::Unknown => self.model_indicator(terminator, value, block)?,
+            BlockOwnership::Unknown => self.model_indicator(terminator, value, block)?,
             known => known,
         };
         if ownership.is_always() {
@@ -258,7 +262,7 @@ impl<'c, 'a> State<'c, 'a> {
             }
         };
         let always = self.constant(block, true);
-        self.set(new, block, Ownership::Unique(always));
+        self.set(new, block, BlockOwnership::Unique(always));
         self.add_candidate(new, block);
         Ok(new)
     }
@@ -268,12 +272,12 @@ impl<'c, 'a> State<'c, 'a> {
         at: Op<'c>,
         value: Value<'c>,
         block: Block<'c>,
-    ) -> Result<Ownership<'c>, Diagnostics> {
+    ) -> Result<BlockOwnership<'c>, Diagnostics> {
         let Some(op) = value.defining_op().filter(|op| op.block() == Some(block)) else {
-            return Ok(Ownership::Unknown);
+            return Ok(BlockOwnership::Unknown);
         };
-        let Some(model) = self.models.by_name(op).cloned() else { return Ok(Ownership::Unknown) };
-        Ok(model.indicator(op, at, self)?.map_or(Ownership::Unknown, Ownership::Unique))
+        let Some(model) = self.models.by_name(op).cloned() else { return Ok(BlockOwnership::Unknown) };
+        Ok(model.indicator(op, at, self)?.map_or(BlockOwnership::Unknown, BlockOwnership::Unique))
     }
 
     /// The base buffer of a memref, whatever its offset.
@@ -287,14 +291,7 @@ impl<'c, 'a> State<'c, 'a> {
             return self.metadata(at, value, &results);
         }
         // Only the address matters, not the rank.
-        let cx = self.rw.context();
-        let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
-            .operands(&[value])
-            .results(&[scalar])
-            .attr("static_offsets", Attr::dense_i64(cx, &[0]))
-            .attr("static_sizes", Attr::dense_i64(cx, &[]))
-            .attr("static_strides", Attr::dense_i64(cx, &[]))
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0]));
+        let spec = memref::reinterpret_cast(loc, value, &first_element(), scalar);
         let ranked = self.create_before(at, spec)?.result(0);
         self.metadata(at, ranked, &[scalar, index])
     }
@@ -312,22 +309,9 @@ pub(crate) fn has_memrefs(op: Op) -> bool {
         || (0..op.num_results()).any(|i| op.result(i).ty().is_memref())
 }
 
-/// `bufferization.dealloc`.
-pub(crate) fn dealloc_spec<'c, 's>(
-    loc: Location<'c>,
-    memrefs: &[Value<'c>],
-    conditions: &[Value<'c>],
-    retained: &[Value<'c>],
-    bit: Type<'c>,
-) -> OpSpec<'c, 's> {
-    let length = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    let segments = [length(memrefs.len()), length(conditions.len()), length(retained.len())];
-    OpSpec::new(ops::bufferization::DEALLOC, loc)
-        .operands(memrefs)
-        .operands(conditions)
-        .operands(retained)
-        .results(&vec![bit; retained.len()])
-        .attr("operandSegmentSizes", Attr::dense_i32(bit.context(), &segments))
+/// The slice of `memref.reinterpret_cast` that is the first element, without a dimension.
+pub(crate) fn first_element<'c>() -> Slice<'c> {
+    Slice { offsets: vec![Index::Static(0)], ..Slice::default() }
 }
 
 fn clone_of<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {

@@ -148,26 +148,15 @@ fn inits_of<'c>(op: Op<'c>) -> Vec<Op<'c>> {
     fills.filter(|fill| fill.is(ops::linalg::FILL) && !op.is(ops::linalg::FILL) && is_init(*fill)).collect()
 }
 
-/// The input that a pointwise op can overwrite: the result of an accepted op without other readers, of the map and type of
-/// the op's own result, whose old destination it does not read.
+/// The input that a pointwise op can overwrite, if it is the result of an accepted op without other readers.
 fn overwritten_input<'c>(op: Op<'c>, accepts: impl Fn(Op<'c>) -> bool) -> Option<usize> {
-    if !linalg::is_elementwise(op) || op.num_results() != 1 {
-        return None;
-    }
-    let maps = linalg::indexing_maps(op)?;
-    let inputs = linalg::num_inputs(op);
-    let reads_destination = !op.body()?.arg(inputs).is_unused();
     let fits = |i: &usize| {
         let value = op.operand(*i);
         let producer = value.defining_op().filter(|p| p.num_results() == 1);
-        maps[*i] == maps[inputs]
-            && maps[*i].is_identity()
-            && value.ty() == op.result(0).ty()
-            && value.uses().len() == 1
-            && producer.is_some_and(|p| writes_in_order(p) && accepts(p))
+        value.uses().len() == 1 && producer.is_some_and(|p| writes_in_order(p) && accepts(p))
     };
     // The last of several: the others are dispatches before this one.
-    if reads_destination { None } else { (0..inputs).rev().find(fits) }
+    linalg::overwritable_inputs(op).into_iter().rev().find(fits)
 }
 
 /// Whether the result's dimensions are the first loops, in order.

@@ -12,7 +12,7 @@
 
 use crate::linalg;
 use monopour_ir::ops;
-use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Attr, Module, Op, Rewriter, Value};
+use monopour_ir::{AffineExprKind, AffineMap, Attr, Module, Op, Rewriter, Value};
 
 /// The loops of a contraction `out += lhs * rhs`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,7 +90,7 @@ pub(crate) fn convolution_loops(op: Op) -> Option<ConvolutionLoops> {
     for expr in maps[input].results() {
         match expr.kind() {
             AffineExprKind::Dim(d) => bare.push(d),
-            _ => windows.push(dims_of(expr)),
+            _ => windows.push(expr.dims()),
         }
     }
     let in_window = |d: &usize| windows.iter().any(|w| w.contains(d));
@@ -118,19 +118,6 @@ pub(crate) fn convolution_loops(op: Op) -> Option<ConvolutionLoops> {
         w.len() == 2 && w.iter().any(|d| loops.image.contains(d)) && w.iter().any(|d| loops.window.contains(d))
     });
     one_each.then_some(loops)
-}
-
-/// The dimensions that an expression mentions.
-pub(crate) fn dims_of(expr: AffineExpr) -> Vec<usize> {
-    match expr.kind() {
-        AffineExprKind::Dim(d) => vec![d],
-        AffineExprKind::Symbol(_) | AffineExprKind::Constant(_) => vec![],
-        AffineExprKind::Add(l, r)
-        | AffineExprKind::Mul(l, r)
-        | AffineExprKind::Mod(l, r)
-        | AffineExprKind::FloorDiv(l, r)
-        | AffineExprKind::CeilDiv(l, r) => [dims_of(l), dims_of(r)].concat(),
-    }
 }
 
 /// The maps of a generic of two inputs and one result whose body is `out + a * b`; the result's is a projected permutation.

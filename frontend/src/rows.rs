@@ -77,7 +77,7 @@ pub(crate) fn kind(op: Op, rows: usize) -> Option<Kind> {
 fn keeps_rows_apart(map: AffineMap, rows: usize) -> bool {
     map.results().into_iter().all(|e| match e.kind() {
         AffineExprKind::Dim(_) => true,
-        _ => products::dims_of(e).iter().all(|d| *d >= rows),
+        _ => e.dims().iter().all(|d| *d >= rows),
     })
 }
 
@@ -87,5 +87,5 @@ pub(crate) fn reads_own_row(map: AffineMap, rows: usize) -> bool {
     let is_row = |(i, e): (usize, &monopour_ir::AffineExpr)| matches!(e.kind(), AffineExprKind::Dim(d) if d == i);
     results.len() >= rows
         && results.iter().enumerate().take(rows).all(is_row)
-        && results[rows..].iter().all(|e| products::dims_of(*e).iter().all(|d| *d >= rows))
+        && results[rows..].iter().all(|e| e.dims().iter().all(|d| *d >= rows))
 }

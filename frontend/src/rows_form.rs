@@ -172,19 +172,9 @@ fn homes<'c>(ordered: &[Op<'c>], members: &HashSet<Op<'c>>, rows: usize) -> Opti
     Some(chained)
 }
 
-/// The operand by which a pointwise op reads `value` at its own element and could overwrite it.
+/// The operand by which a pointwise op reads `value`, nowhere else, and could overwrite it.
 fn overwritten(reader: Op, value: Value) -> Option<usize> {
-    if !linalg::is_elementwise(reader) || reader.num_results() != 1 {
-        return None;
-    }
-    let maps = linalg::indexing_maps(reader)?;
-    let inputs = linalg::num_inputs(reader);
-    let reads_destination = !reader.body()?.arg(inputs).is_unused();
     let mut reads = (0..reader.num_operands()).filter(|i| reader.operand(*i) == value);
     let (operand, once) = (reads.next()?, reads.next().is_none());
-    let fits = operand < inputs
-        && maps[operand] == maps[inputs]
-        && maps[operand].is_identity()
-        && value.ty() == reader.result(0).ty();
-    (once && fits && !reads_destination).then_some(operand)
+    (once && linalg::overwritable_inputs(reader).contains(&operand)).then_some(operand)
 }

@@ -22,8 +22,8 @@ use crate::linalg;
 use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::{
-    AffineExpr, AffineExprKind, AffineMap, Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec,
-    Rewriter, Type, Value,
+    AffineExprKind, AffineMap, Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter,
+    Type, Value,
 };
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
@@ -97,23 +97,11 @@ fn dimension(map: &AffineMap, l: usize) -> Result<Option<usize>, ()> {
     for (d, e) in map.results().into_iter().enumerate() {
         match e.kind() {
             AffineExprKind::Dim(p) if p == l => found = Some(d),
-            _ if mentions(e, l) => return Err(()),
+            _ if e.dims().contains(&l) => return Err(()),
             _ => {}
         }
     }
     Ok(found)
-}
-
-fn mentions(e: AffineExpr, l: usize) -> bool {
-    match e.kind() {
-        AffineExprKind::Dim(p) => p == l,
-        AffineExprKind::Symbol(_) | AffineExprKind::Constant(_) => false,
-        AffineExprKind::Add(a, b)
-        | AffineExprKind::Mul(a, b)
-        | AffineExprKind::Mod(a, b)
-        | AffineExprKind::FloorDiv(a, b)
-        | AffineExprKind::CeilDiv(a, b) => mentions(a, l) || mentions(b, l),
-    }
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

@@ -90,7 +90,7 @@ impl<'c> Attr<'c> {
             each(name);
         } else if let Some(elements) = self.as_array() {
             elements.into_iter().for_each(|element| element.each_symbol(each));
-        } else if let Some(entries) = self.as_dict() {
+        } else if let Some(entries) = self.entries() {
             entries.into_iter().for_each(|(_, entry)| entry.each_symbol(each));
         }
     }
@@ -133,20 +133,19 @@ impl<'c> Attr<'c> {
         }
         Self::non_null(c!(mlirDictionaryAttrGetElementByName(self.raw(), string::to_ref(name))))
     }
-    /// Entries of a dictionary attribute, sorted by name.
+    /// Entries of a dictionary, sorted by name.
+    pub fn entries(self) -> Option<Vec<(&'c str, Attr<'c>)>> {
+        let entry = |i| {
+            let entry = c!(mlirDictionaryAttrGetElement(self.raw(), i));
+            // Identifiers are uniqued in the context.
+            (string::from_ref(c!(mlirIdentifierStr(entry.name))), Attr::from_raw(entry.attribute))
+        };
+        let is_dict = c!(mlirAttributeIsADictionary(self.raw()));
+        is_dict.then(|| (0..c!(mlirDictionaryAttrGetNumElements(self.raw()))).map(entry).collect())
+    }
+    /// As [`Self::entries`], with names to change.
     pub fn as_dict(&self) -> Option<Vec<(String, Attr<'c>)>> {
-        if !c!(mlirAttributeIsADictionary(self.raw())) {
-            return None;
-        }
-        let n = c!(mlirDictionaryAttrGetNumElements(self.raw()));
-        Some(
-            (0..n)
-                .map(|i| {
-                    let entry = c!(mlirDictionaryAttrGetElement(self.raw(), i));
-                    (string::from_ref(c!(mlirIdentifierStr(entry.name))).to_owned(), Attr::from_raw(entry.attribute))
-                })
-                .collect(),
-        )
+        Some(self.entries()?.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
     /// Elements of `array<i64: ..>` or `array<i32: ..>`, or of an array or 1-D dense attribute of integers.
     pub fn as_ints(&self) -> Option<Vec<i64>> {
@@ -174,6 +173,10 @@ impl<'c> Attr<'c> {
             );
         }
         self.as_array()?.iter().map(Attr::as_int).collect()
+    }
+    /// The dialect of the attribute, `gpu`.
+    pub fn dialect(self) -> &'c str {
+        string::from_ref(c!(mlirDialectGetNamespace(c!(mlirAttributeGetDialect(self.raw())))))
     }
     /// Type that the attribute carries (of an elements attribute: its shaped type).
     pub fn value_type(&self) -> Type<'c> {

@@ -4,12 +4,13 @@
 //!
 //! * `erased`, `handle`, `handle_map`: use-after-erase checks, all handles over melior's references, hash maps keyed by them.
 //! * `string`, `diagnostic`, `context`: strings of the C API, diagnostics and locations, the MLIR context.
-//! * `types`, `attrs`, `affine`, `fields`: types, attributes, affine maps, dictionaries as plain data of `monopour-contract`.
+//! * `types`, `attrs`, `affine`, `linear`, `fields`: types, attributes, affine maps and their linear forms, dictionaries as plain data of `monopour-contract`.
 //! * `value`, `op`, `block`: values with their uses, ops with walks and printing, blocks and regions.
 //! * [`ops`]: names of ops; `names`: printed names of values.
 //! * `module`, `source_text`: parsing text and bytecode, text that is refused before.
 //! * `builder`, `template`, `recreate`: creating ops.
 //! * `rewriter`, `rewriter/`: changes with a journal; erasing.
+//! * `segments`, [`typed`], `typed/`: operand segments; typed views and builders of ops, a file per dialect; enum attributes.
 //! * [`interfaces`], [`control_flow`], [`bufferizable`]: upstream's op interfaces.
 //! * [`conversion`], `conversion/`: the dialect conversion driver.
 //! * `structure`, `call_graph`, `associative`, `reshapes`: structural keys, calls of functions, the ops of reductions, reshapes that crash upstream's pass.
@@ -56,6 +57,7 @@ mod handle;
 mod handle_map;
 pub mod interfaces;
 mod legal_ir;
+mod linear;
 mod llvm;
 mod module;
 mod names;
@@ -67,11 +69,13 @@ mod pass;
 mod recreate;
 mod reshapes;
 mod rewriter;
+mod segments;
 mod source_text;
 mod string;
 mod structure;
 mod template;
 mod transform;
+pub mod typed;
 mod types;
 mod value;
 
@@ -85,6 +89,7 @@ pub use floor::convert_without_driver;
 pub use handle::{AffineExpr, AffineMap, Attr, Block, Context, Location, Op, Region, Type, Value};
 pub use handle_map::{HandleMap, PointerHasher};
 pub use legal_ir::LegalIr;
+pub use linear::LinearForm;
 pub use llvm::{LlvmOutput, LlvmTarget, approximate_math, emit_llvm};
 pub use module::Module;
 pub use names::ValueNames;

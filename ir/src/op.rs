@@ -217,8 +217,8 @@ impl<'c> Op<'c> {
         Attr::non_null(c!(mlirOperationGetAttributeByName(self.raw(), string::to_ref(name))))
     }
     /// All attributes, inherent ones included, sorted by name.
-    pub fn attrs(self) -> Vec<(String, Attr<'c>)> {
-        self.attr_dictionary().as_dict().unwrap_or_default()
+    pub fn attrs(self) -> Vec<(&'c str, Attr<'c>)> {
+        self.attr_dictionary().entries().unwrap_or_default()
     }
     /// All attributes, inherent ones included, as a uniqued dictionary.
     pub(crate) fn attr_dictionary(self) -> Attr<'c> {

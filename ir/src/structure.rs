@@ -52,8 +52,8 @@ impl<'c> Writer<'c, '_> {
             self.tokens.push(address(op.attr_dictionary()));
             return;
         }
-        for (name, value) in op.attrs().into_iter().filter(|(name, _)| !self.without.contains(&name.as_str())) {
-            self.tokens.push(address(Attr::string(op.context(), &name)));
+        for (name, value) in op.attrs().into_iter().filter(|(name, _)| !self.without.contains(name)) {
+            self.tokens.push(address(Attr::string(op.context(), name)));
             self.tokens.push(address(value));
         }
         self.tokens.push(0);

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::facts::{Edge, Flow, Kind, LifetimeFacts, Set, Transferable};
 use super::graph::Order;
 use super::state::State;
-use super::{Action, Lifetimes, Own, Place, Version};
+use super::{Action, Lifetimes, Place, Version};
 use crate::index::{BlockId, Id, IndexVec, Lists, OpId, RegionId, ValueId};
+use crate::ownership::Ownership;
 
 /// How often a block's entry state may change freely before it only rises. Nests of loops need a few rounds.
 const PATIENCE: u32 = 6;
@@ -23,7 +24,7 @@ impl LifetimeFacts {
 /// The state that a flow forwards into a region, or out of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Passed {
-    pub own: Vec<Own>,
+    pub own: Vec<Ownership<u32>>,
     pub state: State,
 }
 
@@ -106,7 +107,7 @@ impl<'a> Solver<'a> {
         let mut state = State::default();
         for (value, memref) in self.facts.memrefs.iter_enumerated() {
             if memref.op.is_none() && memref.block == entry && memref.kind == Kind::Fresh {
-                state.set(value, Own::Yes);
+                state.set(value, Ownership::Owned);
             }
         }
         self.begins[entry] = Some(state);
@@ -192,18 +193,18 @@ impl<'a> Solver<'a> {
     }
 
     /// Gives the memref an indicator at the beginning of the block.
-    fn meet(&mut self, block: BlockId, value: ValueId) -> Own {
+    fn meet(&mut self, block: BlockId, value: ValueId) -> Ownership<u32> {
         let memref = &self.facts.memrefs[value];
         let is_entry = self.order.blocks_of.of(self.facts.blocks[block]).first() == Some(&block);
         if is_entry && memref.op.is_none() && memref.block == block {
-            return Own::Indicator(self.beside(value));
+            return Ownership::Indicator(self.beside(value));
         }
         self.meets.insert((block, value));
-        Own::Indicator(self.version(Version::Argument(block, value)))
+        Ownership::Indicator(self.version(Version::Argument(block, value)))
     }
 
     /// Sets the state along a flow, for each target.
-    pub fn pass(&mut self, flow: u32, own: &[Own], states: Vec<State>) {
+    pub fn pass(&mut self, flow: u32, own: &[Ownership<u32>], states: Vec<State>) {
         if self.found.is_some() {
             return;
         }
@@ -231,7 +232,7 @@ impl<'a> Solver<'a> {
     /// Joins the states of several flows to the same memrefs.
     fn join(&mut self, sources: &[(u32, usize)]) -> State {
         let mut joined = State::default();
-        let mut known: BTreeMap<ValueId, Vec<Own>> = BTreeMap::new();
+        let mut known: BTreeMap<ValueId, Vec<Ownership<u32>>> = BTreeMap::new();
         for (flow, target) in sources {
             let Some(state) = &self.flowed[*flow as usize][*target] else { continue };
             self.steps += state.size();
@@ -241,9 +242,12 @@ impl<'a> Solver<'a> {
             }
         }
         for (value, all) in known {
-            let is_known = all.iter().all(|own| *own == all[0] && !matches!(own, Own::Indicator(_)));
-            let own =
-                if is_known && !self.beside.contains(&value) { all[0] } else { Own::Indicator(self.beside(value)) };
+            let is_known = all.iter().all(|own| *own == all[0] && !matches!(own, Ownership::Indicator(_)));
+            let own = if is_known && !self.beside.contains(&value) {
+                all[0]
+            } else {
+                Ownership::Indicator(self.beside(value))
+            };
             joined.set(value, own);
         }
         joined
@@ -279,7 +283,7 @@ impl<'a> Solver<'a> {
         found.steps = self.steps;
         for (block, value) in &self.meets {
             let Some(version) = self.versions.get(&Version::Argument(*block, *value)) else { continue };
-            let is_used = self.begins[*block].as_ref().is_some_and(|s| s.own(*value) == Own::Indicator(*version));
+            let is_used = self.begins[*block].as_ref().is_some_and(|s| s.own(*value) == Ownership::Indicator(*version));
             if is_used {
                 found.block_arguments.entry(*block).or_default().push((*value, *version));
             }
@@ -314,11 +318,11 @@ impl<'a> Solver<'a> {
             .collect();
         let sources_of_all = self.facts.origins();
         for slot in 0..count {
-            let all: BTreeSet<Own> = self.caller.values().filter_map(|p| p.own.get(slot).copied()).collect();
+            let all: BTreeSet<Ownership<u32>> = self.caller.values().filter_map(|p| p.own.get(slot).copied()).collect();
             let own = match (all.first(), all.len()) {
-                (Some(own @ (Own::No | Own::Yes)), 1) => *own,
+                (Some(own @ (Ownership::NotOwned | Ownership::Owned)), 1) => *own,
                 // The number does not matter here.
-                _ => Own::Indicator(0),
+                _ => Ownership::Indicator(0),
             };
             found.results.push(own);
             let sources: Vec<ValueId> = self.caller.keys().filter_map(|op| self.source_of(*op, slot)).collect();

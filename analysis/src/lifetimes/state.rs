@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Own;
 use crate::index::ValueId;
+use crate::ownership::Ownership;
 
 /// Memrefs that may alias, both ways. Memory that is never freed is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Pairs {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     /// Memrefs of this region that are holders, at least sometimes.
-    pub held: BTreeMap<ValueId, Own>,
+    pub held: BTreeMap<ValueId, Ownership<u32>>,
     pub pairs: Pairs,
 }
 
@@ -76,12 +76,12 @@ impl State {
         (self.held.len() + self.pairs.of.values().map(BTreeSet::len).sum::<usize>()) as u64
     }
 
-    pub fn own(&self, value: ValueId) -> Own {
-        self.held.get(&value).copied().unwrap_or(Own::No)
+    pub fn own(&self, value: ValueId) -> Ownership<u32> {
+        self.held.get(&value).copied().unwrap_or(Ownership::NotOwned)
     }
 
-    pub fn set(&mut self, value: ValueId, own: Own) {
-        if own == Own::No {
+    pub fn set(&mut self, value: ValueId, own: Ownership<u32>) {
+        if own == Ownership::NotOwned {
             self.held.remove(&value);
         } else {
             self.held.insert(value, own);

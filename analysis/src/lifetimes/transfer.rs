@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::facts::{Edge, Flow, Kind, Set};
 use super::solve::{Passed, Solver};
 use super::state::State;
-use super::{Action, Own, Place, Take, Version};
+use super::{Action, Place, Take, Version};
 use crate::index::{BlockId, OpId, RegionId, ValueId};
+use crate::ownership::Ownership;
 
 /// An edge of a region, and the state before it.
 struct Crossing<'a> {
@@ -53,10 +54,10 @@ impl Solver<'_> {
         }
         for number in self.results_of(op) {
             match self.facts.memrefs[number].kind {
-                Kind::Fresh => state.set(number, Own::Yes),
+                Kind::Fresh => state.set(number, Ownership::Owned),
                 Kind::Given => {
                     let version = self.beside(number);
-                    state.set(number, Own::Indicator(version));
+                    state.set(number, Ownership::Indicator(version));
                 }
                 Kind::Foreign | Kind::Alias | Kind::Passed => {}
             }
@@ -93,16 +94,15 @@ impl Solver<'_> {
                 continue;
             }
             let own = state.own(value);
-            if own == Own::No {
+            if own == Ownership::NotOwned {
                 state.pairs.remove(value);
                 continue;
             }
-            let waits = state
-                .pairs
-                .of(value)
-                .any(|other| self.may_hold(region, other) && state.own(other) != Own::Yes && is_live(self, other));
+            let waits = state.pairs.of(value).any(|other| {
+                self.may_hold(region, other) && state.own(other) != Ownership::Owned && is_live(self, other)
+            });
             if !waits {
-                state.set(value, Own::No);
+                state.set(value, Ownership::NotOwned);
                 state.pairs.remove(value);
                 self.act(place, Action::Release { value, own, to: vec![] });
             }
@@ -115,11 +115,11 @@ impl Solver<'_> {
         for candidate in self.transferable_at(op) {
             let value = candidate.value;
             let is_used = |this: &Self, v: ValueId| this.order.is_live_after(block, position, v);
-            let may_be = |v: ValueId| state.pairs.contains(value, v) && state.own(v) != Own::Yes;
+            let may_be = |v: ValueId| state.pairs.contains(value, v) && state.own(v) != Ownership::Owned;
             let is_needed = is_used(self, value)
                 || state.pairs.of(value).any(|v| may_be(v) && self.may_hold(region, v) && is_used(self, v))
                 || candidate.others.iter().any(|v| *v == value || may_be(*v));
-            let is_held = self.facts.region_of(value) == region && state.own(value) == Own::Yes;
+            let is_held = self.facts.region_of(value) == region && state.own(value) == Ownership::Owned;
             if is_held
                 && !is_needed
                 && let Some(found) = &mut self.found
@@ -134,17 +134,17 @@ impl Solver<'_> {
         let region = self.facts.region_of_op(op);
         for freed in self.freed_by(op) {
             let was = state.own(freed);
-            state.set(freed, Own::No);
+            state.set(freed, Ownership::NotOwned);
             let others: Vec<ValueId> = state.pairs.of(freed).collect();
             for (value, number) in others.into_iter().zip(0_u32..) {
                 let had = state.own(value);
                 // Two holders never alias.
-                let is_other = was == Own::Yes;
-                if had == Own::No || is_other || !self.may_hold(region, value) {
+                let is_other = was == Ownership::Owned;
+                if had == Ownership::NotOwned || is_other || !self.may_hold(region, value) {
                     continue;
                 }
                 let makes = self.version(Version::Made(Place::Before(op), value, number));
-                state.set(value, Own::Indicator(makes));
+                state.set(value, Ownership::Indicator(makes));
                 self.act(Place::Before(op), Action::Consume { freed, taken: Take { value, had, makes } });
             }
         }
@@ -164,13 +164,13 @@ impl Solver<'_> {
                 || state
                     .pairs
                     .of(*source)
-                    .any(|v| self.may_hold(region, v) && state.own(v) != Own::Yes && outside(self, v));
+                    .any(|v| self.may_hold(region, v) && state.own(v) != Ownership::Owned && outside(self, v));
             if !is_first || stays || self.facts.region_of(*source) != region {
-                own.push(Own::No);
+                own.push(Ownership::NotOwned);
                 continue;
             }
             own.push(state.own(*source));
-            state.set(*source, Own::No);
+            state.set(*source, Ownership::NotOwned);
         }
         let states = flow.targets.iter().map(|(_, values)| {
             let mut inner = State { held: Default::default(), pairs: state.pairs.clone() };
@@ -224,7 +224,7 @@ impl Solver<'_> {
                 let makes = self.version(Version::Made(place, holder, made));
                 made += 1;
                 to.push(Take { value: shown, had: after.own(holder), makes });
-                after.set(holder, Own::Indicator(makes));
+                after.set(holder, Ownership::Indicator(makes));
             }
             self.act(place, Action::Release { value, own, to });
         }
@@ -284,11 +284,13 @@ impl Solver<'_> {
             && (self.is_live_across(crossing, value)
                 || edge.passes.iter().any(|(argument, source)| {
                     crossing.may_be_same(value, *source)
-                        && after.own(*argument) != Own::Yes
+                        && after.own(*argument) != Ownership::Owned
                         && self.order.is_live_at_start(edge.to, *argument)
                 })
                 || state.pairs.of(value).any(|other| {
-                    self.is_live_across(crossing, other) && self.may_hold(region, other) && state.own(other) != Own::Yes
+                    self.is_live_across(crossing, other)
+                        && self.may_hold(region, other)
+                        && state.own(other) != Ownership::Owned
                 }))
     }
 
@@ -297,14 +299,14 @@ impl Solver<'_> {
         let Crossing { region, edge, state } = *crossing;
         let mut takers = Vec::new();
         for (argument, source) in &edge.passes {
-            let is_other = after.own(*argument) == Own::Yes || !self.may_hold(region, *source);
+            let is_other = after.own(*argument) == Ownership::Owned || !self.may_hold(region, *source);
             let is_used = self.order.is_live_at_start(edge.to, *argument);
             if !is_other && crossing.may_be_same(value, *source) && is_used {
                 takers.push((*argument, *source));
             }
         }
         for other in state.pairs.of(value) {
-            let is_other = after.own(other) == Own::Yes || !self.may_hold(region, other);
+            let is_other = after.own(other) == Ownership::Owned || !self.may_hold(region, other);
             // Never to what is not used: it may have been freed, and its address be that of another buffer.
             if !is_other && self.is_live_across(crossing, other) {
                 takers.push((other, other));
@@ -321,15 +323,15 @@ impl Solver<'_> {
         let mut own = Vec::new();
         let before = state.clone();
         for source in sources {
-            own.push(if self.facts.region_of(*source) == region { state.own(*source) } else { Own::No });
-            state.set(*source, Own::No);
+            own.push(if self.facts.region_of(*source) == region { state.own(*source) } else { Ownership::NotOwned });
+            state.set(*source, Ownership::NotOwned);
         }
         let mut made = 0;
-        let held: Vec<(ValueId, Own)> = state.held.iter().map(|(v, o)| (*v, *o)).collect();
+        let held: Vec<(ValueId, Ownership<u32>)> = state.held.iter().map(|(v, o)| (*v, *o)).collect();
         for (value, had) in held {
             let mut to = Vec::new();
             for (slot, source) in sources.iter().enumerate() {
-                let is_other = own[slot] == Own::Yes || !self.may_hold(region, *source);
+                let is_other = own[slot] == Ownership::Owned || !self.may_hold(region, *source);
                 // A second operand with the same source never takes the first one's buffer over.
                 let is_first = !sources[..slot].contains(source);
                 if is_other || !is_first || !before.pairs.contains(value, *source) {
@@ -338,7 +340,7 @@ impl Solver<'_> {
                 let makes = self.version(Version::Made(Place::Before(op), *source, made));
                 made += 1;
                 to.push(Take { value: *source, had: own[slot], makes });
-                own[slot] = Own::Indicator(makes);
+                own[slot] = Ownership::Indicator(makes);
             }
             self.act(Place::Before(op), Action::Release { value, own: had, to });
         }

@@ -12,7 +12,8 @@
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;
-use monopour_ir::{AffineMap, Attr, Block, InsertionPoint, Op, OpSpec, Region, Value, interfaces};
+use monopour_ir::typed::linalg::{self, IteratorType};
+use monopour_ir::{AffineMap, Block, InsertionPoint, Op, OpSpec, Region, Value, interfaces};
 
 use crate::boundary::Callees;
 use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, UseModel};
@@ -68,12 +69,8 @@ impl OpModel for Elementwise {
             .map(|v| if v.ty().is_tensor() { elements.next().unwrap_or(v) } else { v })
             .collect();
         let results: Vec<_> = op.results().iter().map(|r| r.ty().element()).collect();
-        let attrs = op.attrs();
-        let mut scalar = OpSpec::new(op.name(), op.location()).operands(&scalars).results(&results);
-        for (name, value) in &attrs {
-            scalar = scalar.attr(name, *value);
-        }
-        let scalar = rw.create(scalar)?;
+        let spec = OpSpec::new(op.name(), op.location()).operands(&scalars).results(&results);
+        let scalar = rw.create(spec.attrs(&op.attrs()))?;
         rw.create(OpSpec::new(ops::linalg::YIELD, op.location()).operands(&scalar.results()))?;
         rw.replace_op(op, &outputs);
         Ok(())
@@ -92,17 +89,9 @@ fn loop_over<'c>(
     let arguments: Vec<_> = memrefs.iter().map(|m| (m.ty().element(), op.location())).collect();
     let region = Region::new();
     region.append(Block::new(&arguments));
-    let Some(parallel) = Attr::parse(cx, "#linalg.iterator_type<parallel>") else {
-        return Err(Declined::no_match("linalg is not loaded"));
-    };
-    let maps = vec![AffineMap::identity(cx, rank).to_attr(); memrefs.len()];
-    let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    let segments = [count(inputs), count(memrefs.len() - inputs)];
-    let spec = OpSpec::new(ops::linalg::GENERIC, op.location())
-        .operands(memrefs)
-        .attr("indexing_maps", Attr::array(cx, &maps))
-        .attr("iterator_types", Attr::array(cx, &vec![parallel; rank]))
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
-        .region(region);
-    Ok(rw.create(spec)?)
+    let (inputs, outputs) = memrefs.split_at(inputs);
+    let maps = vec![AffineMap::identity(cx, rank); memrefs.len()];
+    let iterators = linalg::iterator_types_attr(cx, &vec![IteratorType::Parallel; rank]);
+    let operands = linalg::Operands { inputs, outputs };
+    Ok(rw.create(linalg::generic(op.location(), operands, &maps, iterators, region))?)
 }

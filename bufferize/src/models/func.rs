@@ -99,12 +99,8 @@ impl OpModel for Call {
             operands.push(if ty.is_memref() { pass.cast_or_copy(rw, op, value, ty)? } else { value });
         }
         let results: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
-        let attrs = op.attrs();
-        let mut spec = OpSpec::new(ops::func::CALL, op.location()).operands(&operands).results(&results);
-        for (name, value) in &attrs {
-            spec = spec.attr(name, *value);
-        }
-        let call = rw.create(spec)?;
+        let spec = OpSpec::new(ops::func::CALL, op.location()).operands(&operands).results(&results);
+        let call = rw.create(spec.attrs(&op.attrs()))?;
         rw.replace_op(op, &call.results());
         Ok(())
     }

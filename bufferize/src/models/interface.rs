@@ -65,7 +65,7 @@ impl OpModel for DestinationStyle {
         pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let replacements: Vec<Value> = destinations(op).into_iter().map(|i| buffers.operand(i)).collect();
-        let new = pass.recreate(rw, op, buffers.operands(), &[])?;
+        let new = rw.recreate(op, buffers.operands(), &[])?;
         pass.verify_later(new);
         rw.replace_op(op, &replacements);
         Ok(())

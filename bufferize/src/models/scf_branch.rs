@@ -71,7 +71,7 @@ impl OpModel for Branch {
         pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let types: Vec<_> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
-        let new = pass.recreate(rw, op, buffers.operands(), &types)?;
+        let new = rw.recreate(op, buffers.operands(), &types)?;
         for region in new.regions() {
             // The entry block has no operands; `scf.index_switch` may still have arguments there.
             if let Some(entry) = region.entry().filter(|entry| entry.num_args() > 0) {

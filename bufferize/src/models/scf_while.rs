@@ -125,7 +125,7 @@ impl OpModel for While {
         for (value, ty) in buffers.operands().iter().zip(&before) {
             operands.push(if value.ty().is_memref() { pass.cast_or_copy(rw, op, *value, *ty)? } else { *value });
         }
-        let new = pass.recreate(rw, op, &operands, &results)?;
+        let new = rw.recreate(op, &operands, &results)?;
         for (region, types) in new.regions().into_iter().zip([before, after]) {
             if let Some(entry) = region.entry() {
                 rw.convert_block_args(entry, &types);

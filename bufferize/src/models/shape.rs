@@ -37,7 +37,7 @@ impl OpModel for Assuming {
         pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let results: Vec<Type> = op.results().into_iter().map(|r| pass.types.of(r)).collect();
-        let new = pass.recreate(rw, op, buffers.operands(), &results)?;
+        let new = rw.recreate(op, buffers.operands(), &results)?;
         rw.replace_op(op, &new.results());
         Ok(())
     }

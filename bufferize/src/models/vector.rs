@@ -2,7 +2,7 @@
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;
-use monopour_ir::{Op, OpSpec, Region, Value};
+use monopour_ir::{Op, Value};
 
 use crate::boundary::Callees;
 use crate::op_model::{AliasModel, Buffers, Index, OpModel, OpModels, ReadModel, SliceModel, SubsetModel, UseModel};
@@ -35,10 +35,10 @@ impl OpModel for Load {
         op: Op<'c>,
         buffers: &Buffers<'c, '_>,
         rw: &mut ConversionRewriter<'c>,
-        pass: &Rewriting<'c, '_>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let results: Vec<_> = op.results().iter().map(|r| r.ty()).collect();
-        let new = pass.recreate(rw, op, buffers.operands(), &results)?;
+        let new = rw.recreate(op, buffers.operands(), &results)?;
         rw.replace_op(op, &new.results());
         Ok(())
     }
@@ -107,9 +107,9 @@ impl OpModel for TransferWrite {
         op: Op<'c>,
         buffers: &Buffers<'c, '_>,
         rw: &mut ConversionRewriter<'c>,
-        pass: &Rewriting<'c, '_>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
-        pass.recreate(rw, op, buffers.operands(), &[])?;
+        rw.recreate(op, buffers.operands(), &[])?;
         rw.replace_op(op, &[buffers.operand(1)]);
         Ok(())
     }
@@ -130,9 +130,9 @@ impl OpModel for Scatter {
         op: Op<'c>,
         buffers: &Buffers<'c, '_>,
         rw: &mut ConversionRewriter<'c>,
-        pass: &Rewriting<'c, '_>,
+        _pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
-        pass.recreate(rw, op, buffers.operands(), &[])?;
+        rw.recreate(op, buffers.operands(), &[])?;
         rw.replace_op(op, &[buffers.operand(0)]);
         Ok(())
     }
@@ -184,15 +184,7 @@ impl OpModel for Mask {
                 }
             }
         }
-        let region = Region::new();
-        let mut spec =
-            OpSpec::new(ops::vector::MASK, op.location()).operands(buffers.operands()).results(&kept).region(region);
-        let attrs = op.attrs();
-        for (name, value) in &attrs {
-            spec = spec.attr(name, *value);
-        }
-        let new = rw.create(spec)?;
-        rw.take_region(new.region(0), op.region(0));
+        let new = rw.recreate(op, buffers.operands(), &kept)?;
         let mut vectors = new.results().into_iter();
         let mut replacements: Vec<Value> = Vec::with_capacity(op.num_results());
         for value in outside {

@@ -72,7 +72,7 @@ impl OpModel for Loop {
         for (init, ty) in buffers.operands().iter().zip(&types) {
             inits.push(pass.cast_or_copy(rw, op, *init, *ty)?);
         }
-        let new = pass.recreate(rw, op, &inits, &types)?;
+        let new = rw.recreate(op, &inits, &types)?;
         if let Some(body) = new.body() {
             rw.convert_block_args(body, &types);
         }

@@ -1,8 +1,10 @@
 //! Emits loops, subscripts and vector accesses.
 
-use super::nest::{Access, Loop, Operand, Subscript};
+use super::nest::{Access, Loop, Operand};
 use monopour_ir::ops;
-use monopour_ir::{Attr, Block, Builder, Context, InsertionPoint, Location, Op, OpSpec, Region, Type, Value};
+use monopour_ir::{
+    Attr, Block, Builder, Context, InsertionPoint, LinearForm, Location, Op, OpSpec, Region, Type, Value,
+};
 
 /// Lanes of a value: 1 for a scalar.
 pub(super) type Width = i64;
@@ -66,9 +68,7 @@ impl<'c> Emit<'c> {
 
     /// The same op without regions, with other operands and result types.
     pub(super) fn recreate(&mut self, op: Op<'c>, operands: &[Value<'c>], types: &[Type<'c>]) -> Op<'c> {
-        let attrs = op.attrs();
-        let spec = OpSpec::new(op.name(), self.loc).operands(operands).results(types);
-        self.create(attrs.iter().fold(spec, |spec, (name, value)| spec.attr(name, *value)))
+        self.create(OpSpec::new(op.name(), self.loc).operands(operands).results(types).attrs(&op.attrs()))
     }
 
     /// The op `name` with one result.
@@ -101,7 +101,7 @@ impl<'c> Emit<'c> {
     }
 
     /// The value of a subscript.
-    fn subscript(&mut self, subscript: &Subscript, at: &[Position<'c>]) -> Value<'c> {
+    fn subscript(&mut self, subscript: &LinearForm, at: &[Position<'c>]) -> Value<'c> {
         let index = Type::index(self.cx);
         let mut constant = subscript.constant;
         let mut sum: Option<Value> = None;

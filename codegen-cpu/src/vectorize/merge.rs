@@ -10,9 +10,9 @@
 //! filled, reduced and finished once, at one point of the parallel loops, and because the epilogue's other operands lie in
 //! other buffers than the result: they are values of tensors that the reduction has not overwritten.
 
-use super::nest::{Nest, Operand, Subscript};
+use super::nest::{Nest, Operand};
 use monopour_ir::ops;
-use monopour_ir::{Op, Value};
+use monopour_ir::{LinearForm, Op, Value};
 
 /// Ops that are fused into the loops of a reduction.
 pub(super) struct Merged<'c> {
@@ -48,7 +48,7 @@ pub(super) fn around<'c>(nest: &mut Nest<'c>, epilogues: bool) -> Merged<'c> {
 /// The only output, if its subscripts are distinct loops: the op then writes the whole memref.
 fn whole_output<'c>(nest: &Nest<'c>) -> Option<Operand<'c>> {
     let [output] = &nest.outputs[..] else { return None };
-    let dims: Vec<usize> = output.subscripts.iter().map(Subscript::bare).collect::<Option<_>>()?;
+    let dims: Vec<usize> = output.subscripts.iter().map(LinearForm::as_dim).collect::<Option<_>>()?;
     let distinct = dims.iter().all(|d| dims.iter().filter(|o| *o == d).count() == 1);
     distinct.then(|| output.clone())
 }
@@ -75,7 +75,7 @@ fn epilogue<'c>(nest: &Nest<'c>, output: &Operand<'c>, mut after: Nest<'c>) -> O
     }
     let mut names = vec![0; after.loops.len()];
     for (theirs, ours) in target.subscripts.iter().zip(&output.subscripts) {
-        names[theirs.bare()?] = ours.bare()?;
+        names[theirs.as_dim()?] = ours.as_dim()?;
     }
     for operand in after.inputs.iter_mut().chain(&mut after.outputs) {
         for subscript in &mut operand.subscripts {

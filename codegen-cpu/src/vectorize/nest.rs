@@ -1,52 +1,7 @@
 //! A `linalg.generic` on memrefs as data: its loops, and how each operand is indexed by them.
 
 use monopour_ir::ops;
-use monopour_ir::{AffineExpr, AffineExprKind, Block, DYNAMIC, Op, Type, Value};
-
-/// `factors[0] * i0 + factors[1] * i1 + .. + constant`, over the loops.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Subscript {
-    /// Per loop.
-    pub(super) factors: Vec<i64>,
-    /// The constant part.
-    pub(super) constant: i64,
-}
-
-impl Subscript {
-    /// The loop of a subscript that is a bare dimension.
-    pub(super) fn bare(&self) -> Option<usize> {
-        let mut used = (0..self.factors.len()).filter(|i| self.factors[*i] != 0);
-        let first = used.next()?;
-        (used.next().is_none() && self.factors[first] == 1 && self.constant == 0).then_some(first)
-    }
-
-    /// A bare dimension.
-    pub(super) fn of_loop(dim: usize, loops: usize) -> Self {
-        let mut factors = vec![0; loops];
-        factors[dim] = 1;
-        Self { factors, constant: 0 }
-    }
-
-    fn of(expr: AffineExpr, loops: usize) -> Option<Self> {
-        match expr.kind() {
-            AffineExprKind::Dim(d) => Some(Self::of_loop(d, loops)),
-            AffineExprKind::Constant(constant) => Some(Self { factors: vec![0; loops], constant }),
-            AffineExprKind::Add(l, r) => {
-                let (l, r) = (Self::of(l, loops)?, Self::of(r, loops)?);
-                let factors =
-                    l.factors.iter().zip(&r.factors).map(|(a, b)| a.checked_add(*b)).collect::<Option<_>>()?;
-                Some(Self { factors, constant: l.constant.checked_add(r.constant)? })
-            }
-            AffineExprKind::Mul(l, r) => {
-                let AffineExprKind::Constant(k) = r.kind() else { return None };
-                let l = Self::of(l, loops)?;
-                let factors = l.factors.iter().map(|f| f.checked_mul(k)).collect::<Option<_>>()?;
-                Some(Self { factors, constant: l.constant.checked_mul(k)? })
-            }
-            _ => None,
-        }
-    }
-}
+use monopour_ir::{Block, DYNAMIC, LinearForm, Op, Type, Value};
 
 /// An operand's stride along a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,8 +19,8 @@ pub(super) enum Access {
 pub(super) struct Operand<'c> {
     /// The memref or scalar.
     pub(super) value: Value<'c>,
-    /// Per dimension of the memref; empty for a scalar.
-    pub(super) subscripts: Vec<Subscript>,
+    /// Per dimension of the memref, over the loops; empty for a scalar.
+    pub(super) subscripts: Vec<LinearForm>,
     /// Whether the last dimension has stride 1.
     pub(super) unit_stride: bool,
     /// The loop whose current position is the buffer's origin.
@@ -73,7 +28,7 @@ pub(super) struct Operand<'c> {
 }
 
 impl<'c> Operand<'c> {
-    fn of(value: Value<'c>, subscripts: Vec<Subscript>) -> Option<Self> {
+    fn of(value: Value<'c>, subscripts: Vec<LinearForm>) -> Option<Self> {
         if !value.ty().is_memref() {
             return subscripts.is_empty().then_some(Self { value, subscripts, unit_stride: false, panel: None });
         }
@@ -82,7 +37,7 @@ impl<'c> Operand<'c> {
     }
 
     /// A buffer whose origin is the current position of `dim`.
-    pub(super) fn panel(value: Value<'c>, subscripts: Vec<Subscript>, dim: usize) -> Self {
+    pub(super) fn panel(value: Value<'c>, subscripts: Vec<LinearForm>, dim: usize) -> Self {
         Self { value, subscripts, unit_stride: true, panel: Some(dim) }
     }
 
@@ -155,7 +110,7 @@ impl<'c> Nest<'c> {
         let mut operands = vec![];
         for (map, value) in maps.iter().zip(op.operands()) {
             let map = map.as_affine_map().filter(|m| m.num_symbols() == 0)?;
-            let subscripts = map.results().into_iter().map(|e| Subscript::of(e, types.len())).collect::<Option<_>>()?;
+            let subscripts = map.results().into_iter().map(|e| e.linear(types.len())).collect::<Option<_>>()?;
             operands.push(Operand::of(value, subscripts)?);
         }
         let mut loops = vec![];
@@ -199,5 +154,5 @@ impl<'c> Nest<'c> {
 }
 
 fn witness<'c>(operands: &[Operand<'c>], dim: usize) -> Option<(Value<'c>, usize)> {
-    operands.iter().find_map(|o| Some((o.value, o.subscripts.iter().position(|s| s.bare() == Some(dim))?)))
+    operands.iter().find_map(|o| Some((o.value, o.subscripts.iter().position(|s| s.as_dim() == Some(dim))?)))
 }

@@ -11,9 +11,9 @@
 
 use super::choose::{Choice, Pack};
 use super::emit::{Bound, Emit, Position, Segment, Width};
-use super::nest::{Access, Nest, Operand, Subscript};
+use super::nest::{Access, Nest, Operand};
 use monopour_ir::ops;
-use monopour_ir::{Attr, InsertionPoint, Op, OpSpec, Type, Value};
+use monopour_ir::{Attr, InsertionPoint, LinearForm, Op, OpSpec, Type, Value};
 
 /// Largest panel, which lies on the stack of a task.
 const MAX_PANEL_BYTES: i64 = 64 << 10;
@@ -28,7 +28,7 @@ pub(super) fn candidate(nest: &Nest, dim: usize, lanes: i64) -> Option<Pack> {
     let mut inputs = (0..nest.inputs.len()).filter(strided);
     let input = inputs.next().filter(|_| inputs.next().is_none())?;
     let operand = &nest.inputs[input];
-    let bare = operand.subscripts.iter().all(|s| s.bare().is_some());
+    let bare = operand.subscripts.iter().all(|s| s.as_dim().is_some());
     let rows = (0..nest.loops.len()).any(|d| is_row(nest, d, dim, operand));
     let room = MAX_PANEL_BYTES / (lanes * MAX_REGISTERS * operand.element().element_size_bytes()? as i64);
     let block = block(nest, operand, room)?;
@@ -85,7 +85,7 @@ pub(super) fn buffer<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) -> 
     let count = nest.loops.len();
     let within = |d: usize| if pack.block.is_some_and(|(dim, _)| dim == d) { count } else { d };
     let subscripts = loops.into_iter().map(within).chain([choice.dim]);
-    let subscripts = subscripts.map(|d| Subscript::of_loop(d, count + 1)).collect();
+    let subscripts = subscripts.map(|d| LinearForm::dim(d, count + 1)).collect();
     Some(Operand::panel(value, subscripts, choice.dim))
 }
 

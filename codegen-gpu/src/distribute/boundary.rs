@@ -214,12 +214,7 @@ pub(super) fn lower_call<'c>(rw: &mut Rewriter<'c>, call: Op<'c>, border: &Borde
         rw.create(OpSpec::new(ops::memref::DEALLOC, call.location()).operands(&[buffer]))?;
     }
     rw.set_point(InsertionPoint::Before(call));
-    let mut spec = OpSpec::new(ops::func::CALL, call.location()).operands(&operands);
-    let attrs = call.attrs();
-    for (name, value) in &attrs {
-        spec = spec.attr(name, *value);
-    }
-    rw.create(spec)?;
+    rw.create(OpSpec::new(ops::func::CALL, call.location()).operands(&operands).attrs(&call.attrs()))?;
     rw.erase(call);
     Ok(())
 }

@@ -200,7 +200,7 @@ fn merges(ops: &[&TileOp], sizes: &[Size], d: usize) -> bool {
             && op
                 .operands
                 .iter()
-                .all(|o| o.linear.as_ref().is_some_and(|(s, _)| s[outer[d - 1]] == s[outer[d]] * extent))
+                .all(|o| o.linear.as_ref().is_some_and(|i| i.factors[outer[d - 1]] == i.factors[outer[d]] * extent))
     })
 }
 

@@ -8,7 +8,7 @@ use super::model::{Base, Model, Operand, Slice, Source, TileOp};
 use super::{body, indices};
 use crate::error;
 use monopour_ir::ops;
-use monopour_ir::{Diagnostics, Type, Value};
+use monopour_ir::{Diagnostics, LinearForm, Type, Value};
 use std::collections::HashMap;
 
 /// The element (or `lanes` neighbours along one coordinate, [`Evaluator::along`]) to compute.
@@ -220,7 +220,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     ) -> Value<'c> {
         let slice = &self.model.slices[slice];
         let mut index = self.origin(code, slice);
-        if let Some((strides, constant)) = &operand.linear {
+        if let Some(LinearForm { factors: strides, constant }) = &operand.linear {
             // Outer loops first: their terms of the sum can be hoisted.
             for (value, stride) in loops.iter().zip(strides) {
                 if *stride != 0 {
@@ -241,7 +241,9 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     /// Memory layout in a slice of the lanes of a point of `op`.
     pub(super) fn reach(&self, op: &TileOp<'c>, operand: &Operand<'c>, slice: usize, lanes: u32) -> Reach {
         let along = op.outer.as_ref().and_then(|o| o.get(self.along.unwrap_or(o.len().wrapping_sub(1))).copied());
-        let (Some(along), Some((strides, constant))) = (along, &operand.linear) else { return Reach::Uniform };
+        let (Some(along), Some(LinearForm { factors: strides, constant })) = (along, &operand.linear) else {
+            return Reach::Uniform;
+        };
         if lanes == 1 || strides[along] == 0 {
             return Reach::Uniform;
         }

@@ -4,7 +4,7 @@ mod read;
 mod views;
 
 use super::code::{Facts, facts};
-use monopour_ir::{AffineExpr, Block, Op, Type, Value};
+use monopour_ir::{AffineExpr, Block, LinearForm, Op, Type, Value};
 pub(super) use read::read;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -68,8 +68,8 @@ pub(super) struct Operand<'c> {
     pub(super) source: Source<'c>,
     /// Indexing expressions over the loops.
     pub(super) map: Vec<AffineExpr<'c>>,
-    /// For linear maps: stride in elements per loop, and the constant part.
-    pub(super) linear: Option<(Vec<i64>, i64)>,
+    /// For linear maps: the index in elements, with a stride per loop.
+    pub(super) linear: Option<LinearForm>,
 }
 
 /// The source of an operand's values.

@@ -106,16 +106,12 @@ pub(crate) fn change_call<'c>(
     keep: &[usize],
 ) -> Result<Op<'c>, Diagnostics> {
     let types: Vec<Type> = keep.iter().map(|i| call.result(*i).ty()).collect();
-    let attrs = call.attrs();
+    let mut attrs = call.attrs();
+    // Attributes by position would apply to other arguments and results.
+    attrs.retain(|(name, _)| !["arg_attrs", "res_attrs"].contains(name));
     rw.set_point(InsertionPoint::Before(call));
-    let mut spec = OpSpec::new(ops::func::CALL, call.location()).operands(operands).results(&types);
-    for (name, value) in &attrs {
-        // Attributes by position would apply to other arguments and results.
-        if name != "arg_attrs" && name != "res_attrs" {
-            spec = spec.attr(name, *value);
-        }
-    }
-    let new = rw.create(spec)?;
+    let spec = OpSpec::new(ops::func::CALL, call.location()).operands(operands).results(&types);
+    let new = rw.create(spec.attrs(&attrs))?;
     for (position, index) in keep.iter().enumerate() {
         rw.replace_all_uses(call.result(*index), new.result(position));
     }

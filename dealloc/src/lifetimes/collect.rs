@@ -4,7 +4,8 @@ use monopour_ir::ops;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
-use monopour_analysis::lifetimes::{Edge, Flow, Kind, LifetimeFacts, Own, Set};
+use monopour_analysis::lifetimes::{Edge, Flow, Kind, LifetimeFacts, Set};
+use monopour_analysis::ownership::Ownership;
 use monopour_ir::control_flow::{successor_operands, view_source};
 use monopour_ir::{Block, Diagnostic, Diagnostics, HandleMap, Op, Region, Value, WalkOrder};
 
@@ -298,9 +299,9 @@ impl<'c> Walk<'c, '_> {
         let operands = self.memref_operands(op);
         for (result, (own, aliases)) in memrefs.iter().zip(&summary.results) {
             let kind = match own {
-                Own::Yes => Kind::Fresh,
-                Own::No => Kind::Alias,
-                Own::Indicator(_) => Kind::Given,
+                Ownership::Owned => Kind::Fresh,
+                Ownership::NotOwned => Kind::Alias,
+                Ownership::Indicator(_) => Kind::Given,
             };
             self.out.facts.set_kind(*result, kind);
             // A consumed operand is returned with its owner, if at all.

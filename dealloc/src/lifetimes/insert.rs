@@ -6,7 +6,8 @@ use monopour_ir::ops;
 use std::collections::{BTreeSet, HashMap};
 
 use monopour_analysis::index::{BlockId, Id, OpId, RegionId, ValueId};
-use monopour_analysis::lifetimes::{Action, Flow, Lifetimes, Own, Place, Set, Take, Version};
+use monopour_analysis::lifetimes::{Action, Flow, Lifetimes, Place, Set, Take, Version};
+use monopour_analysis::ownership::Ownership;
 use monopour_contract::attributes;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, Rewriter, Value};
 use tracing::trace;
@@ -210,10 +211,10 @@ impl<'c, 'a> Insert<'c, 'a> {
         Ok(())
     }
 
-    fn release(&mut self, before: Op<'c>, value: ValueId, own: Own, to: &[Take]) -> Result<(), Diagnostics> {
+    fn release(&mut self, before: Op<'c>, value: ValueId, own: Ownership<u32>, to: &[Take]) -> Result<(), Diagnostics> {
         let (loc, memref) = (before.location(), self.value(value));
         let made = || memref.defining_op().map_or(self.collected.function.location(), Op::location);
-        let condition = if own == Own::Yes { "" } else { ", if it is owned there" };
+        let condition = if own == Ownership::Owned { "" } else { ", if it is owned there" };
         trace!(target: "dealloc", "{}: freed before {} at {loc}{condition}", made(), before.name());
         self.stats.deallocs += 1;
         let mut left = self.unless_always(loc, own)?;
@@ -222,7 +223,7 @@ impl<'c, 'a> Insert<'c, 'a> {
             let same = compare::same(&mut self.rw, loc, memref, other)?;
             let takes = compare::and(&mut self.rw, loc, left, same)?;
             let has = match take.had {
-                Own::No => takes,
+                Ownership::NotOwned => takes,
                 had => {
                     let had = self.indicator(loc, had)?;
                     compare::or(&mut self.rw, loc, had, takes)?
@@ -236,16 +237,16 @@ impl<'c, 'a> Insert<'c, 'a> {
     }
 
     /// An indicator as a value; `None` for one that is always true.
-    fn unless_always(&mut self, loc: Location<'c>, own: Own) -> Result<Option<Value<'c>>, Diagnostics> {
-        if own == Own::Yes { Ok(None) } else { self.indicator(loc, own).map(Some) }
+    fn unless_always(&mut self, loc: Location<'c>, own: Ownership<u32>) -> Result<Option<Value<'c>>, Diagnostics> {
+        if own == Ownership::Owned { Ok(None) } else { self.indicator(loc, own).map(Some) }
     }
 
     /// An indicator as a value, at the insertion point.
-    fn indicator(&mut self, loc: Location<'c>, own: Own) -> Result<Value<'c>, Diagnostics> {
+    fn indicator(&mut self, loc: Location<'c>, own: Ownership<u32>) -> Result<Value<'c>, Diagnostics> {
         match own {
-            Own::No => Ok(self.rw.const_bool(false, loc)),
-            Own::Yes => Ok(self.rw.const_bool(true, loc)),
-            Own::Indicator(version) => {
+            Ownership::NotOwned => Ok(self.rw.const_bool(false, loc)),
+            Ownership::Owned => Ok(self.rw.const_bool(true, loc)),
+            Ownership::Indicator(version) => {
                 let found = self.indicators[version as usize];
                 Ok(found.unwrap_or_else(|| {
                     let how: &Version = &self.lifetimes.versions[version as usize];

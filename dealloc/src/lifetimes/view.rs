@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use monopour_analysis::lifetimes::Own;
+use monopour_analysis::ownership::Ownership;
 
 use crate::models::OwnershipModels;
 
@@ -10,7 +10,7 @@ use crate::models::OwnershipModels;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Summary {
     /// For each memref result: whether the caller owns it, and the memref arguments that it may alias.
-    pub(crate) results: Vec<(Own, Vec<usize>)>,
+    pub(crate) results: Vec<(Ownership<u32>, Vec<usize>)>,
     /// Results that may alias.
     pub(crate) pairs: Vec<(usize, usize)>,
 }

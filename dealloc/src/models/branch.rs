@@ -117,7 +117,7 @@ fn condition<'c>(
         let is_case = equals(op, flag, *case, state)?;
         any = Some(match any {
             None => is_case,
-            Some(before) => binary(ops::arith::ORI, op, before, is_case, state)?,
+            Some(before) => state.before(op).binary(ops::arith::ORI, before, is_case, op.location())?,
         });
     }
     match (any, op.block()) {
@@ -153,22 +153,11 @@ fn equals<'c>(
 fn not<'c>(op: Op<'c>, condition: Value<'c>, state: &mut State<'c, '_>) -> Result<Value<'c>, Diagnostics> {
     let block = op.block().ok_or_else(|| unpassable(op))?;
     let always = state.constant(block, true);
-    binary(ops::arith::XORI, op, condition, always, state)
+    state.before(op).binary(ops::arith::XORI, condition, always, op.location())
 }
 
 fn and<'c>(op: Op<'c>, a: Value<'c>, b: Value<'c>, state: &mut State<'c, '_>) -> Result<Value<'c>, Diagnostics> {
-    binary(ops::arith::ANDI, op, a, b, state)
-}
-
-fn binary<'c>(
-    name: &str,
-    op: Op<'c>,
-    a: Value<'c>,
-    b: Value<'c>,
-    state: &mut State<'c, '_>,
-) -> Result<Value<'c>, Diagnostics> {
-    let spec = OpSpec::new(name, op.location()).operands(&[a, b]).results(&[a.ty()]);
-    Ok(state.create_before(op, spec)?.result(0))
+    state.before(op).binary(ops::arith::ANDI, a, b, op.location())
 }
 
 /// The indicator of a memref that several successors may retain: that of the taken one.

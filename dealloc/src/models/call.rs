@@ -4,7 +4,7 @@ use monopour_ir::control_flow::Traits;
 use monopour_ir::{Diagnostics, Op};
 
 use super::OwnershipModel;
-use crate::ownership::Ownership;
+use crate::ownership::BlockOwnership;
 use crate::state::State;
 
 /// `CallOpInterface`.
@@ -23,7 +23,7 @@ impl OwnershipModel for Call {
         let new = if is_dynamic { state.append_results(op, memrefs.len())? } else { op };
         for (extra, index) in memrefs.into_iter().enumerate() {
             let indicator = if is_dynamic { new.result(count + extra) } else { state.constant(block, true) };
-            state.set(new.result(index), block, Ownership::Unique(indicator));
+            state.set(new.result(index), block, BlockOwnership::Unique(indicator));
             state.add_candidate(new.result(index), block);
         }
         Ok(new)

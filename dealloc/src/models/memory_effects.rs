@@ -6,7 +6,7 @@ use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, Op, OpSpec};
 
 use super::{OwnershipModel, ResultMemory};
-use crate::ownership::Ownership;
+use crate::ownership::BlockOwnership;
 use crate::preconditions::MANUAL_DEALLOCATION;
 use crate::state::{State, has_memrefs};
 
@@ -28,7 +28,7 @@ impl OwnershipModel for MemoryEffects {
                 EffectKind::Allocate if value.defining_op() == Some(op) => {
                     let is_ours = !allocates_in_scope(op, value) && op.attr(MANUAL_DEALLOCATION).is_none();
                     let indicator = state.constant(block, is_ours);
-                    state.set(value, block, Ownership::Unique(indicator));
+                    state.set(value, block, BlockOwnership::Unique(indicator));
                     if is_ours {
                         state.add_candidate(value, block);
                     }
@@ -53,7 +53,11 @@ impl OwnershipModel for MemoryEffects {
 }
 
 /// An explicitly freed memref must not be freed by the block as well: asserted at run time, because an alias may have been freed.
-fn assert_not_owned<'c>(op: Op<'c>, ownership: Ownership<'c>, state: &mut State<'c, '_>) -> Result<(), Diagnostics> {
+fn assert_not_owned<'c>(
+    op: Op<'c>,
+    ownership: BlockOwnership<'c>,
+    state: &mut State<'c, '_>,
+) -> Result<(), Diagnostics> {
     let (Some(indicator), Some(block)) = (ownership.indicator(), op.block()) else { return Ok(()) };
     let always = state.constant(block, true);
     let spec = OpSpec::new(ops::arith::XORI, op.location()).operands(&[indicator, always]).results(&[always.ty()]);

@@ -4,7 +4,7 @@ use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, OpSpec, Value};
 
 use super::OwnershipModel;
-use crate::ownership::Ownership;
+use crate::ownership::BlockOwnership;
 use crate::state::State;
 
 /// `arith.select`.
@@ -24,7 +24,7 @@ impl OwnershipModel for Select {
     ) -> Result<Option<Value<'c>>, Diagnostics> {
         let Some(block) = at.block() else { return Ok(None) };
         let sides = (state.ownership(op.operand(1), block), state.ownership(op.operand(2), block));
-        let (Ownership::Unique(on_true), Ownership::Unique(on_false)) = sides else { return Ok(None) };
+        let (BlockOwnership::Unique(on_true), BlockOwnership::Unique(on_false)) = sides else { return Ok(None) };
         let spec = OpSpec::new(ops::arith::SELECT, op.location())
             .operands(&[op.operand(0), on_true, on_false])
             .results(&[on_true.ty()]);

@@ -2,7 +2,7 @@
 
 use monopour_dealloc::lower::{LowerOptions, lower_deallocations};
 use monopour_dealloc::models::{OwnershipModel, OwnershipModels};
-use monopour_dealloc::ownership::Ownership;
+use monopour_dealloc::ownership::BlockOwnership;
 use monopour_dealloc::state::State;
 use monopour_dealloc::{Options, convert_bufferization_to_memref, promote, run_ownership_with};
 use monopour_ir::{Diagnostics, Op};
@@ -117,7 +117,7 @@ impl OwnershipModel for Made {
     fn process<'c>(&self, op: Op<'c>, state: &mut State<'c, '_>) -> Result<Op<'c>, Diagnostics> {
         let block = op.block().expect("in a block");
         let always = state.constant(block, op.next().is_some_and(|next| next.is("t.make")));
-        state.set(op.result(0), block, Ownership::Unique(always));
+        state.set(op.result(0), block, BlockOwnership::Unique(always));
         state.add_candidate(op.result(0), block);
         Ok(op)
     }

@@ -205,13 +205,9 @@ fn loops<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnost
         let slot = slot.expect("invariant: a forall inserts into its shared outputs only");
         let mut operands = insert.operands();
         operands[1] = results[slot];
-        let mut spec =
+        let spec =
             OpSpec::new(ops::tensor::INSERT_SLICE, insert.location()).operands(&operands).results(&[types[slot]]);
-        let attrs = insert.attrs();
-        for (name, value) in &attrs {
-            spec = spec.attr(name, *value);
-        }
-        results[slot] = rw.create(spec)?.result(0);
+        results[slot] = rw.create(spec.attrs(&insert.attrs()))?.result(0);
     }
     plain::yield_outwards(rw, &blocks, results)?;
     rw.replace_op(op, &outer.results());

@@ -56,10 +56,10 @@ pub fn on_clone<'c, T>(root: Op<'c>, convert: impl FnOnce(Op<'c>) -> Result<T, D
     let clone = Clone::of(root);
     let result = convert(clone.0)?;
     for name in root.attrs().into_iter().map(|(name, _)| name).filter(|name| clone.0.attr(name).is_none()) {
-        c!(mlirOperationRemoveAttributeByName(root.raw(), crate::string::to_ref(&name)));
+        c!(mlirOperationRemoveAttributeByName(root.raw(), crate::string::to_ref(name)));
     }
     for (name, value) in clone.0.attrs() {
-        c!(mlirOperationSetAttributeByName(root.raw(), crate::string::to_ref(&name), value.raw()));
+        c!(mlirOperationSetAttributeByName(root.raw(), crate::string::to_ref(name), value.raw()));
     }
     for (to, from) in root.regions().into_iter().zip(clone.0.regions()) {
         c!(mlirRegionTakeBody(to.raw(), from.raw()));

@@ -79,7 +79,7 @@ fn a_clone_that_succeeds_is_what_in_place_gives() {
     convert_all(in_place.op(), true).expect("converts");
     assert_eq!(snapshot(on_copy), snapshot(in_place));
     assert_eq!(on_copy.op(), root, "the module is the same op");
-    let attrs: Vec<String> = root.attrs().into_iter().map(|(name, _)| name).collect();
+    let attrs: Vec<&str> = root.attrs().into_iter().map(|(name, _)| name).collect();
     assert_eq!(attrs, ["t.after", "t.stays"]);
     assert_ir(
         on_copy,

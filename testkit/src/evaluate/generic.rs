@@ -8,7 +8,7 @@ use super::{
 };
 use crate::host_tensor::{Data, HostTensor};
 use monopour_ir::ops;
-use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Op};
+use monopour_ir::{AffineExprKind, AffineMap, LinearForm, Op};
 use std::rc::Rc;
 
 /// The access of an operand at an iteration.
@@ -217,52 +217,24 @@ fn access<'c>(
     count: usize,
 ) -> Result<Access<'c>> {
     let results = map.results();
-    let linear = results.iter().map(|e| linear(*e, ranges.len())).collect::<Option<Vec<_>>>();
+    let linear = results.iter().map(|e| e.linear(ranges.len())).collect::<Option<Vec<_>>>();
     let Some(linear) = linear else { return Ok(Access::Mapped { tensor, map }) };
     let mut offset = 0i64;
     let mut strides = vec![0i64; ranges.len()];
-    for (((coefficients, constant), size), stride) in linear.iter().zip(shape).zip(strides_of(shape)) {
+    for ((LinearForm { factors, constant }, size), stride) in linear.iter().zip(shape).zip(strides_of(shape)) {
         let reach = |sign: i64| -> i64 {
-            coefficients.iter().zip(ranges).map(|(c, r)| (c * sign).max(0) * sign * (*r as i64 - 1)).sum()
+            factors.iter().zip(ranges).map(|(c, r)| (c * sign).max(0) * sign * (*r as i64 - 1)).sum()
         };
         // A map that is out of bounds anywhere is an error, even for a masked element.
         if count > 0 && (constant + reach(-1) < 0 || constant + reach(1) >= *size as i64) {
             return Err(undefined("an access outside of an operand", op));
         }
         offset += constant * stride as i64;
-        for (s, c) in strides.iter_mut().zip(coefficients) {
+        for (s, c) in strides.iter_mut().zip(factors) {
             *s += c * stride as i64;
         }
     }
     Ok(Access::Linear { tensor, offset, strides })
-}
-
-/// Coefficients and constant of a linear expression over dimensions.
-fn linear(expr: AffineExpr, dims: usize) -> Option<(Vec<i64>, i64)> {
-    match expr.kind() {
-        AffineExprKind::Dim(d) => {
-            let mut c = vec![0; dims];
-            *c.get_mut(d)? = 1;
-            Some((c, 0))
-        }
-        AffineExprKind::Constant(v) => Some((vec![0; dims], v)),
-        AffineExprKind::Add(l, r) => {
-            let ((l, a), (r, b)) = (linear(l, dims)?, linear(r, dims)?);
-            Some((l.iter().zip(&r).map(|(x, y)| x + y).collect(), a + b))
-        }
-        AffineExprKind::Mul(l, r) => {
-            let ((l, a), (r, b)) = (linear(l, dims)?, linear(r, dims)?);
-            let constant = |c: &[i64]| c.iter().all(|x| *x == 0);
-            if constant(&r) {
-                Some((l.iter().map(|x| x * b).collect(), a * b))
-            } else if constant(&l) {
-                Some((r.iter().map(|x| x * a).collect(), a * b))
-            } else {
-                None
-            }
-        }
-        _ => None,
-    }
 }
 
 /// A fast path for contractions, without the register machine; returns whether it applied.

@@ -8,7 +8,7 @@ use super::super::code::Code;
 use super::super::evaluate::Evaluator;
 use super::super::model::{Base, Size, Source, TileOp};
 use super::super::strategy::Declined;
-use monopour_ir::Value;
+use monopour_ir::{LinearForm, Value};
 
 /// Fewer columns leave most lanes idle; another coordinate is preferred.
 const FEW_COLUMNS: i64 = 4;
@@ -97,7 +97,7 @@ pub(super) fn inputs(evaluator: &Evaluator<'_, '_>, op: &TileOp, written: &[Base
         if !matches!(base, Base::Argument(_)) || written.contains(&base) {
             return Err(Declined::InputComputed);
         }
-        let Some((strides, constant)) = o.linear.clone() else {
+        let Some(LinearForm { factors: strides, constant }) = o.linear.clone() else {
             return Err(Declined::InputNotLinear);
         };
         out.push(Input { operand, slice, strides, constant });

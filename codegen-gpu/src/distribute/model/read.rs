@@ -4,7 +4,9 @@ use super::{Base, Local, Model, Operand, Size, Slice, Source, Step, TileOp};
 use crate::distribute::code::Code;
 use crate::error;
 use monopour_ir::ops;
-use monopour_ir::{AffineExpr, AffineExprKind, Block, DYNAMIC, Diagnostics, MemRefType, Op, Value, WalkOrder};
+use monopour_ir::{
+    AffineExpr, AffineExprKind, Block, DYNAMIC, Diagnostics, LinearForm, MemRefType, Op, Value, WalkOrder,
+};
 
 /// Reads the body `block` of a kernel whose index arithmetic is lowered and whose named ops are generic.
 pub(in crate::distribute) fn read<'c>(
@@ -192,7 +194,7 @@ impl<'c> Model<'c> {
         loops: usize,
     ) -> Result<Operand<'c>, Diagnostics> {
         if !value.ty().is_memref() {
-            return Ok(Operand { source: Source::Scalar(value), map, linear: Some((vec![0; loops], 0)) });
+            return Ok(Operand { source: Source::Scalar(value), map, linear: Some(LinearForm::constant(0, loops)) });
         }
         let slice = self.slice_of(op, value)?;
         let linear = linear_form(&map, &self.slices[slice].strides, loops);
@@ -248,34 +250,11 @@ fn no_buffers(op: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Strides per loop and the constant part, if every expression is a sum of loops times constants and all strides are static.
-fn linear_form(map: &[AffineExpr], strides: &[i64], loops: usize) -> Option<(Vec<i64>, i64)> {
-    let mut total = (vec![0; loops], 0);
-    for (e, stride) in map.iter().zip(strides) {
-        if *stride == DYNAMIC {
-            return None;
-        }
-        add_linear(*e, *stride, &mut total)?;
-    }
-    Some(total)
-}
-
-fn add_linear(e: AffineExpr, factor: i64, total: &mut (Vec<i64>, i64)) -> Option<()> {
-    match e.kind() {
-        AffineExprKind::Dim(p) => total.0[p] += factor,
-        AffineExprKind::Constant(c) => total.1 += factor * c,
-        AffineExprKind::Add(l, r) => {
-            add_linear(l, factor, total)?;
-            add_linear(r, factor, total)?;
-        }
-        AffineExprKind::Mul(l, r) => match (l.kind(), r.kind()) {
-            (_, AffineExprKind::Constant(c)) => add_linear(l, factor * c, total)?,
-            (AffineExprKind::Constant(c), _) => add_linear(r, factor * c, total)?,
-            _ => return None,
-        },
-        _ => return None,
-    }
-    Some(())
+/// The index in elements, if every expression is linear and all strides are static.
+fn linear_form(map: &[AffineExpr], strides: &[i64], loops: usize) -> Option<LinearForm> {
+    map.iter().zip(strides).try_fold(LinearForm::constant(0, loops), |total, (expr, stride)| {
+        if *stride == DYNAMIC { None } else { total.plus(&expr.linear(loops)?.times(*stride)?) }
+    })
 }
 
 /// The loops of the first output in the order of its indices, if each combination of them has its own element in every
@@ -285,9 +264,8 @@ fn outer_loops(outputs: &[Operand], loops: usize) -> Option<Vec<usize>> {
         let mut alone: Vec<usize> = Vec::new();
         let mut all: Vec<usize> = Vec::new();
         for e in &o.map {
-            let mut total = (vec![0; loops], 0);
-            add_linear(*e, 1, &mut total)?;
-            let used: Vec<usize> = (0..loops).filter(|l| total.0[*l] != 0).collect();
+            let form = e.linear(loops)?;
+            let used: Vec<usize> = (0..loops).filter(|l| form.factors[*l] != 0).collect();
             if let &[only] = used.as_slice()
                 && !alone.contains(&only)
             {

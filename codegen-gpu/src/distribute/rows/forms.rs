@@ -9,7 +9,7 @@ use super::super::model::{Base, Model, Operand, Size, Source};
 use super::super::strategy::Declined;
 use super::{Axis, Kind, Step, Sweep};
 use monopour_ir::ops;
-use monopour_ir::{Type, Value};
+use monopour_ir::{LinearForm, Type, Value};
 
 /// A linear access to a buffer.
 #[derive(Clone, Debug)]
@@ -41,13 +41,12 @@ impl<'c> Form<'c> {
         columns: usize,
     ) -> Result<Option<Self>, Declined> {
         let Source::Slice(slice) = operand.source else { return Ok(None) };
-        let (strides, constant) = operand.linear.as_ref().ok_or(Declined::OperandNotLinear)?;
+        let LinearForm { factors: strides, constant } = operand.linear.as_ref().ok_or(Declined::OperandNotLinear)?;
         let at = &model.slices[slice];
         let mut along_columns: Vec<i64> = column_loops.iter().map(|l| strides[*l]).collect();
         along_columns.resize(columns, 0);
         Ok(Some(Self {
             base: at.base,
-
             offset: at.offset,
             constant: *constant,
             rows: row_loops.iter().map(|l| strides[*l]).collect(),

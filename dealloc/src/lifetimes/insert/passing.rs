@@ -1,7 +1,8 @@
 //! Indicators beside memrefs forwarded to blocks, regions, results, and callers.
 
 use monopour_analysis::index::{Id, OpId};
-use monopour_analysis::lifetimes::{Action, Kind, Own, Place, Set};
+use monopour_analysis::lifetimes::{Action, Kind, Place, Set};
+use monopour_analysis::ownership::Ownership;
 use monopour_ir::control_flow::successor_operands;
 use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Type, Value};
@@ -35,7 +36,7 @@ impl<'c> Insert<'c, '_> {
                 _ => None,
             });
             for slot in slots.unwrap_or_default() {
-                operands.push(self.indicator(op.location(), passed.get(slot).copied().unwrap_or(Own::No))?);
+                operands.push(self.indicator(op.location(), passed.get(slot).copied().unwrap_or(Ownership::NotOwned))?);
             }
         }
         let new = self.anew(op, &operands, results.len())?;
@@ -83,10 +84,7 @@ impl<'c> Insert<'c, '_> {
     fn anew(&mut self, op: Op<'c>, operands: &[Value<'c>], more: usize) -> Result<Op<'c>, Diagnostics> {
         let mut results: Vec<Type> = op.results().iter().map(|r| r.ty()).collect();
         results.extend(std::iter::repeat_n(compare::bit(&self.rw), more));
-        let new = self.rw.recreate_with(op, operands, &results, |name, value| match name {
-            "operandSegmentSizes" => with_more(op, value, operands.len()),
-            _ => value,
-        })?;
+        let new = self.rw.recreate_extended(op, operands, &results)?;
         for (old, new) in op.results().into_iter().zip(new.results()) {
             self.collected.replace(old, new);
         }
@@ -109,7 +107,8 @@ impl<'c> Insert<'c, '_> {
             self.edge(id, op, index)?;
         }
         let Some(flow) = self.flow(id) else { return Ok(()) };
-        let passed = self.lifetimes.passed.get(&id).cloned().unwrap_or_else(|| vec![Own::No; flow.sources.len()]);
+        let passed =
+            self.lifetimes.passed.get(&id).cloned().unwrap_or_else(|| vec![Ownership::NotOwned; flow.sources.len()]);
         self.rw.set_point(InsertionPoint::Before(op));
         if flow.targets.iter().any(|(set, _)| *set == Set::Caller) {
             return self.give(op, &passed);
@@ -132,12 +131,12 @@ impl<'c> Insert<'c, '_> {
     }
 
     /// The function's results: owned by the caller, statically or by indicators.
-    fn give(&mut self, op: Op<'c>, passed: &[Own]) -> Result<(), Diagnostics> {
+    fn give(&mut self, op: Op<'c>, passed: &[Ownership<u32>]) -> Result<(), Diagnostics> {
         let positions: Vec<usize> = (0..op.num_operands()).filter(|i| op.operand(*i).ty().is_memref()).collect();
         if let Some(summary) = self.summary.clone() {
             let mut operands = op.operands();
             for (own, (returned, _)) in passed.iter().zip(&summary.results) {
-                if matches!(returned, Own::Indicator(_)) {
+                if matches!(returned, Ownership::Indicator(_)) {
                     operands.push(self.indicator(op.location(), *own)?);
                 }
             }
@@ -147,12 +146,12 @@ impl<'c> Insert<'c, '_> {
         for (index, own) in positions.into_iter().zip(passed) {
             let value = op.operand(index);
             let new = match own {
-                Own::Yes => continue,
-                Own::No => {
+                Ownership::Owned => continue,
+                Ownership::NotOwned => {
                     self.rw.set_point(InsertionPoint::Before(op));
                     copy_of(&mut self.rw, op, value)?
                 }
-                Own::Indicator(_) => {
+                Ownership::Indicator(_) => {
                     let point = InsertionPoint::Before(op);
                     self.rw.set_point(point);
                     let indicator = self.indicator(op.location(), *own)?;
@@ -164,7 +163,7 @@ impl<'c> Insert<'c, '_> {
                 }
             };
             self.rw.set_operand(op, index, new);
-            let unless = if *own == Own::No { "" } else { ", unless it turns out to be owned" };
+            let unless = if *own == Ownership::NotOwned { "" } else { ", unless it turns out to be owned" };
             let message = format!(
                 "copied {} for result {index}{unless}: a caller owns its results, and this one is an argument, a constant or another result",
                 size_text(value.ty())
@@ -184,7 +183,12 @@ impl<'c> Insert<'c, '_> {
         let edge = self.collected.facts.edges()[*edge].clone();
         let block = self.collected.blocks[edge.to.index()];
         let added = self.lifetimes.block_arguments.get(&edge.to).map_or(0, Vec::len);
-        let passed = self.lifetimes.edge_operands.get(&(id, number)).cloned().unwrap_or_else(|| vec![Own::No; added]);
+        let passed = self
+            .lifetimes
+            .edge_operands
+            .get(&(id, number))
+            .cloned()
+            .unwrap_or_else(|| vec![Ownership::NotOwned; added]);
         let actions = self.actions.get(&place).map_or(&[][..], |a| a);
         let only_frees = actions.iter().all(is_plain);
         let is_only = self.entering[edge.to.index()] == 1;
@@ -230,7 +234,7 @@ impl<'c> Insert<'c, '_> {
     /// The type of a function with indicators among its results.
     pub(super) fn signature(&mut self) {
         let Some(summary) = &self.summary else { return };
-        let more = summary.results.iter().filter(|(own, _)| matches!(own, Own::Indicator(_))).count();
+        let more = summary.results.iter().filter(|(own, _)| matches!(own, Ownership::Indicator(_))).count();
         let function = self.collected.function;
         if let Some((inputs, mut results)) = function.function_type() {
             results.extend(std::iter::repeat_n(compare::bit(&self.rw), more));
@@ -252,14 +256,4 @@ fn is_plain(action: &Action) -> bool {
 
 fn op_memrefs<'c>(values: &[Value<'c>]) -> Vec<Value<'c>> {
     values.iter().copied().filter(|v| v.ty().is_memref()).collect()
-}
-
-/// Operand segment sizes for so many operands: the last segment takes the new ones.
-fn with_more<'c>(op: Op<'c>, segments: Attr<'c>, operands: usize) -> Attr<'c> {
-    let mut sizes: Vec<i32> =
-        segments.as_ints().unwrap_or_default().into_iter().filter_map(|n| i32::try_from(n).ok()).collect();
-    if let Some(last) = sizes.last_mut() {
-        *last += i32::try_from(operands - op.num_operands()).unwrap_or(0);
-    }
-    Attr::dense_i32(op.context(), &sizes)
 }

@@ -41,13 +41,9 @@ pub fn add_cf<'c, 'p>(set: &mut PatternSet<'c, 'p>, cx: Context<'c>, converter: 
             convert_signature(rw, *block, converter)?;
         }
         // The attributes have the same names.
-        let attrs = op.attrs();
-        let mut spec = OpSpec::new("llvm.switch", op.location()).operands(adaptor.operands());
+        let mut spec = OpSpec::new("llvm.switch", op.location()).operands(adaptor.operands()).attrs(&op.attrs());
         for block in &successors {
             spec = spec.successor(*block);
-        }
-        for (name, value) in &attrs {
-            spec = spec.attr(name, *value);
         }
         rw.create(spec)?;
         rw.erase(op);

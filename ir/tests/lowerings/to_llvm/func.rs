@@ -88,7 +88,7 @@ fn convert_func<'c>(
     let is_packed = ty.as_function().is_some_and(|(_, results)| results.len() > 1);
     let mut spec = OpSpec::new("llvm.func", op.location()).region(monopour_ir::Region::new());
     for (name, value) in &attrs {
-        match name.as_str() {
+        match *name {
             "function_type" => spec = spec.attr(name, Attr::ty(function)),
             // An attribute of one result does not apply to the struct of all.
             "res_attrs" if is_packed => {}
@@ -164,14 +164,11 @@ fn convert_call<'c>(
     let cx = signatures.cx;
     let types = signatures.convert_all((0..op.num_results()).map(|i| op.result(i).ty()))?;
     let count = i32::try_from(op.num_operands()).expect("operands fit 32 bits");
-    let attrs = op.attrs();
     let mut spec = OpSpec::new("llvm.call", op.location())
         .operands(adaptor.operands())
         .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]))
-        .attr("op_bundle_sizes", signatures.no_bundles);
-    for (name, value) in &attrs {
-        spec = spec.attr(name, *value);
-    }
+        .attr("op_bundle_sizes", signatures.no_bundles)
+        .attrs(&op.attrs());
     if !types.is_empty() {
         spec = spec.results(&[pack(cx, &types)]);
     }
