@@ -61,8 +61,13 @@ fn pool<'c>(
     body: impl FnOnce(&mut Builder<'c>, Value<'c>, Value<'c>) -> Result<Value<'c>, Failure>,
 ) -> Result<Operand<'c>, Failure> {
     let rank = windows.kernel.len();
-    let lead = x.rank() - rank;
-    let shape = [&x.shape[..lead], &windows.count].concat();
+    let full = [&x.shape[..x.rank() - rank], &windows.count].concat();
+    // No loops over one image or channel.
+    let (leading, image) = x.shape.split_at(x.rank() - rank);
+    let leading: Vec<Dim> = leading.iter().filter(|d| !d.is(1)).cloned().collect();
+    let lead = leading.len();
+    let x = &b.reshaped(x, &[&leading, image].concat())?;
+    let shape = [&leading[..], &windows.count].concat();
     let (value, out) = (b.value(x)?, b.filled(x.dtype, &shape, first)?);
     let within = lead + rank;
     let mut op = over_windows(b, x, windows)?;
@@ -72,7 +77,7 @@ fn pool<'c>(
             (0..lead).map(Expr::Loop).chain((0..rank).map(|d| windows.index(d, lead + d, within + d))).collect();
         op.inputs.push((value, index));
         let value = b.structured(&op, |b, e| Ok(vec![body(b, e[1], e[2])?]))?[0];
-        return Ok(Operand::value(x.dtype, shape, value));
+        return b.reshaped(&Operand::value(x.dtype, shape, value), &full);
     }
     let places = Places::new(b, x, windows)?;
     let value = b.structured(&op, |b, e| {
@@ -81,7 +86,7 @@ fn pool<'c>(
         let element = b.select(inside, element, none)?;
         Ok(vec![body(b, element, e[1])?])
     })?[0];
-    Ok(Operand::value(x.dtype, shape, value))
+    b.reshaped(&Operand::value(x.dtype, shape, value), &full)
 }
 
 /// The loops over windows and within them; an operand that is not read gives the latter their extents.
