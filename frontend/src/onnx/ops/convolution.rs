@@ -181,6 +181,15 @@ impl Side {
     }
 }
 
+/// The number of filters of one group.
+fn filters_of_group(x: &Operand, w: &Operand, groups: i64) -> Result<Dim, Failure> {
+    let per_group = w.shape[0].exact_quotient(&Dim::constant(groups)).filter(|_| groups > 0);
+    match (x.shape[1].as_constant(), w.shape[1].times(groups).as_constant()) {
+        (Some(a), Some(b)) if a != b => Err(format!("its image has {a} channels, its filters {b}").into()),
+        _ => Ok(per_group.ok_or("its filters are not a multiple of its groups")?),
+    }
+}
+
 /// The sums of products of windows of an image, already padded, and filters.
 ///
 /// Loops: image, group, filter of the group, windows; then channel of the group and within windows. Groups of one channel,
@@ -194,13 +203,7 @@ pub(super) fn convolve<'c>(
 ) -> Result<Operand<'c>, Failure> {
     let rank = windows.kernel.len();
     let (channels, filters, by) = (&w.shape[1], &w.shape[0], Dim::constant(groups));
-    let per_group =
-        filters.exact_quotient(&by).filter(|_| groups > 0).ok_or("its filters are not a multiple of its groups")?;
-    if let (Some(a), Some(b)) = (x.shape[1].as_constant(), channels.times(groups).as_constant())
-        && a != b
-    {
-        return Err(format!("its image has {a} channels, its filters {b}").into());
-    }
+    let per_group = filters_of_group(x, w, groups)?;
     let mut loops = 0;
     let mut next = || {
         loops += 1;
