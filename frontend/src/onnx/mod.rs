@@ -7,7 +7,8 @@
 //!
 //! * [`Model`]: an open file. `lower`: the nodes, one by one, by the [`Registry`].
 //! * `symbolic`: sizes as expressions; `operand`: values with their types, and with their elements where these are known.
-//! * `builder`: ops on these values; `structured`: its linalg ops; `reshape`: its views; `fold`: known elements.
+//! * `builder`: ops on these values; `structured`: its linalg ops; `reshape`: its views; `fold`: known elements;
+//!   `run_time`: sizes that data decides.
 //! * `node`: what a lowering reads of its node; `ops`: the lowerings, a file per family.
 
 pub mod builder;
@@ -23,6 +24,7 @@ mod ops;
 pub mod proto;
 mod registry;
 mod reshape;
+mod run_time;
 mod structured;
 pub mod symbolic;
 mod tensor;
@@ -33,7 +35,7 @@ pub use lower::{lower, missing_ops};
 pub use model::Model;
 pub use node::NodeContext;
 pub use operand::Operand;
-pub use registry::{Entry, Registry};
+pub use registry::{Entry, Registry, Results};
 pub use structured::{Expr, Iterator as LoopKind, Structured};
 pub use tensor::{Files, Tensor, read_tensor};
 

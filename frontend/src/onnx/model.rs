@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The newest version of ai.onnx that is known.
 const NEWEST: i64 = 28;
 /// The oldest version of ai.onnx that is known.
-const OLDEST: i64 = 7;
+const OLDEST: i64 = 1;
 
 /// A model.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ fn check_versions(opsets: &HashMap<String, i64>, problems: &mut Vec<Problem>) {
         problems.push(Problem {
             code: "F0041",
             message: format!("version {version} of the operator set ai.onnx is not known"),
-            help: "versions 7 to 28 are; onnx.version_converter changes the version of a model",
+            help: "versions 1 to 28 are; onnx.version_converter changes the version of a model",
         });
     }
 }

@@ -3,12 +3,14 @@
 use super::builder::{Builder, Failure};
 use super::node::NodeContext;
 use super::operand::Operand;
-use super::ops;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// Makes the results of a node; those that are not wanted at the end may be left out.
-pub type Lowering = for<'c> fn(&mut Builder<'c>, &NodeContext<'_, 'c>) -> Result<Vec<Operand<'c>>, Failure>;
+/// The results of a node; those that are not wanted at the end may be left out.
+pub type Results<'c> = Result<Vec<Operand<'c>>, Failure>;
+
+/// Makes the results of a node.
+pub type Lowering = for<'c> fn(&mut Builder<'c>, &NodeContext<'_, 'c>) -> Results<'c>;
 
 /// A lowering, for some versions of an op.
 #[derive(Clone, Debug)]
@@ -25,16 +27,11 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 pub struct Registry(BTreeMap<(String, String), Vec<Entry>>);
 
-impl Default for Registry {
-    /// All ops of this crate.
-    fn default() -> Self {
-        let mut registry = Self(BTreeMap::new());
-        ops::register(&mut registry);
-        registry
-    }
-}
-
 impl Registry {
+    /// A table without ops; [`Registry::default`] has all of this crate.
+    pub fn new() -> Self {
+        Self(BTreeMap::new())
+    }
     /// Adds an op of a domain, empty for ai.onnx. Of several entries for a version the last one is taken.
     pub fn add(
         &mut self,

@@ -3,6 +3,7 @@
 mod builder;
 mod dynamic;
 mod errors;
+mod onnx;
 mod programs;
 mod random;
 mod rows;

@@ -1,9 +1,8 @@
 //! Activations.
 
-use super::Results;
 use super::elementwise::{Function, MAX, apply, compute, map};
 use crate::onnx::operand::Operand;
-use crate::onnx::{Builder, Failure, NodeContext, Registry, Tensor};
+use crate::onnx::{Builder, Failure, NodeContext, Registry, Results, Tensor};
 use monopour_ir::{Value, ops};
 use std::rc::Rc;
 

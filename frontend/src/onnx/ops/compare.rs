@@ -1,102 +1,64 @@
 //! Comparisons, truth values, conversions, selections.
 
-use super::Results;
 use super::elementwise::{Function, apply};
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Tensor, fold, structured};
+use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, Tensor, fold, structured};
 use monopour_ir::{Value, ops};
 use std::rc::Rc;
 
-/// Predicates of floats, signed and unsigned integers.
-type Predicates = [i64; 3];
-const EQUAL: Predicates = [1, 0, 0];
-const LESS: Predicates = [4, 2, 6];
-const LESS_OR_EQUAL: Predicates = [5, 3, 7];
-const GREATER: Predicates = [2, 4, 8];
-const GREATER_OR_EQUAL: Predicates = [3, 5, 9];
+/// A comparison in its forms.
+#[derive(Clone, Copy)]
+struct Comparison {
+    /// Predicates of floats, signed and unsigned integers.
+    predicates: [i64; 3],
+    floats: fn(&[f64]) -> bool,
+    /// Of the difference of two sizes.
+    difference: fn(&Dim) -> Option<bool>,
+}
+
+const EQUAL: Comparison =
+    Comparison { predicates: [1, 0, 0], floats: |x| x[0] == x[1], difference: |d| d.as_constant().map(|d| d == 0) };
+const LESS: Comparison =
+    Comparison { predicates: [4, 2, 6], floats: |x| x[0] < x[1], difference: |d| d.as_constant().map(|d| d < 0) };
+const LESS_OR_EQUAL: Comparison =
+    Comparison { predicates: [5, 3, 7], floats: |x| x[0] <= x[1], difference: |d| d.as_constant().map(|d| d <= 0) };
+const GREATER: Comparison =
+    Comparison { predicates: [2, 4, 8], floats: |x| x[0] > x[1], difference: |d| d.as_constant().map(|d| d > 0) };
+const GREATER_OR_EQUAL: Comparison =
+    Comparison { predicates: [3, 5, 9], floats: |x| x[0] >= x[1], difference: |d| d.as_constant().map(|d| d >= 0) };
+const NOT: Function =
+    Function { body: flip, floats: |_| f64::NAN, sizes: |x| x[0].as_constant().map(|v| Dim::constant(1 - v)) };
+const BITWISE_NOT: Function =
+    Function { body: flip, floats: |_| f64::NAN, sizes: |x| x[0].as_constant().map(|v| Dim::constant(!v)) };
+/// What Cast does not do.
+const NO_CASTS: &str = "strings, and floats of less than 16 bits";
 
 pub(super) fn register(registry: &mut Registry) {
-    registry.op(
-        "Equal",
-        7,
-        |b, cx| {
-            comparison(
-                b,
-                cx,
-                EQUAL,
-                |x| x[0] == x[1],
-                |d| if d.is(0) { Some(true) } else { d.as_constant().map(|_| false) },
-            )
-        },
-        "strings",
-    );
-    registry.op("Less", 7, |b, cx| comparison(b, cx, LESS, |x| x[0] < x[1], |d| d.as_constant().map(|d| d < 0)), "");
-    registry.op(
-        "LessOrEqual",
-        12,
-        |b, cx| comparison(b, cx, LESS_OR_EQUAL, |x| x[0] <= x[1], |d| d.as_constant().map(|d| d <= 0)),
-        "",
-    );
-    registry.op(
-        "Greater",
-        7,
-        |b, cx| comparison(b, cx, GREATER, |x| x[0] > x[1], |d| d.as_constant().map(|d| d > 0)),
-        "",
-    );
-    registry.op(
-        "GreaterOrEqual",
-        12,
-        |b, cx| comparison(b, cx, GREATER_OR_EQUAL, |x| x[0] >= x[1], |d| d.as_constant().map(|d| d >= 0)),
-        "",
-    );
+    registry.op("Equal", 7, |b, cx| comparison(b, cx, EQUAL), "strings");
+    registry.op("Less", 7, |b, cx| comparison(b, cx, LESS), "");
+    registry.op("LessOrEqual", 12, |b, cx| comparison(b, cx, LESS_OR_EQUAL), "");
+    registry.op("Greater", 7, |b, cx| comparison(b, cx, GREATER), "");
+    registry.op("GreaterOrEqual", 12, |b, cx| comparison(b, cx, GREATER_OR_EQUAL), "");
     registry.op("And", 7, |b, cx| apply(b, cx, AND), "");
     registry.op("Or", 7, |b, cx| apply(b, cx, OR), "");
     registry.op("Xor", 7, |b, cx| apply(b, cx, XOR), "");
     registry.op("BitwiseAnd", 18, |b, cx| apply(b, cx, AND), "");
     registry.op("BitwiseOr", 18, |b, cx| apply(b, cx, OR), "");
     registry.op("BitwiseXor", 18, |b, cx| apply(b, cx, XOR), "");
-    registry.op(
-        "Not",
-        1,
-        |b, cx| {
-            apply(
-                b,
-                cx,
-                Function {
-                    body: flip,
-                    floats: |_| f64::NAN,
-                    sizes: |x| x[0].as_constant().map(|v| Dim::constant(1 - v)),
-                },
-            )
-        },
-        "",
-    );
-    registry.op(
-        "BitwiseNot",
-        18,
-        |b, cx| {
-            apply(
-                b,
-                cx,
-                Function { body: flip, floats: |_| f64::NAN, sizes: |x| x[0].as_constant().map(|v| Dim::constant(!v)) },
-            )
-        },
-        "",
-    );
+    registry.op("Not", 1, |b, cx| apply(b, cx, NOT), "");
+    registry.op("BitwiseNot", 18, |b, cx| apply(b, cx, BITWISE_NOT), "");
     registry.op("IsNaN", 9, is_nan, "");
     registry.op("IsInf", 10, is_inf, "");
     registry.op("Where", 9, select, "");
-    registry.op("Cast", 6, cast, "strings, and floats of less than 16 bits");
-    registry.op("CastLike", 15, cast_like, "strings, and floats of less than 16 bits");
+    registry.op("Cast", 6, cast, NO_CASTS);
+    registry.op("CastLike", 15, cast_like, NO_CASTS);
 }
 
 fn comparison<'c>(
     b: &mut Builder<'c>,
     cx: &NodeContext<'_, 'c>,
-    predicates: Predicates,
-    floats: fn(&[f64]) -> bool,
-    of_difference: fn(&Dim) -> Option<bool>,
+    Comparison { predicates, floats, difference }: Comparison,
 ) -> Results<'c> {
     let operands = [cx.operand(0)?, cx.operand(1)?];
     let from = operands[0].dtype;
@@ -106,7 +68,7 @@ fn comparison<'c>(
         let folded = if from.is_float() {
             fold::floats(&operands, DataType::Bool, &shape, |x| f64::from(u8::from(floats(x))))
         } else {
-            let sizes = |x: &[Dim]| of_difference(&x[0].sub(&x[1])).map(truth);
+            let sizes = |x: &[Dim]| difference(&x[0].sub(&x[1])).map(truth);
             fold::sizes(&operands, DataType::Bool, &shape, sizes)
         };
         if let Some(folded) = folded {

@@ -1,9 +1,8 @@
 //! Convolutions, of any number of dimensions and groups.
 
-use super::Results;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Expr, Failure, NodeContext, Registry, fold};
+use crate::onnx::{Builder, Expr, Failure, NodeContext, Registry, Results, fold};
 use monopour_ir::ops;
 
 pub(super) fn register(registry: &mut Registry) {
@@ -164,7 +163,24 @@ pub(super) fn per_channel<'c>(b: &mut Builder<'c>, x: &Operand<'c>, rank: usize)
     b.reshaped(x, &shape)
 }
 
+/// One side of a convolution: the shape that it is viewed as, and its index in each dimension.
+#[derive(Default)]
+struct Side {
+    shape: Vec<Dim>,
+    index: Vec<Expr>,
+}
+
+impl Side {
+    fn push(&mut self, size: &Dim, index: Expr) {
+        self.shape.push(size.clone());
+        self.index.push(index);
+    }
+}
+
 /// The sums of products of windows of an image, already padded, and filters.
+///
+/// Loops: image, group, filter of the group, windows; then channel of the group and within windows. Groups of one channel,
+/// or with one filter, have no loop for it.
 pub(super) fn convolve<'c>(
     b: &mut Builder<'c>,
     x: &Operand<'c>,
@@ -173,8 +189,7 @@ pub(super) fn convolve<'c>(
     groups: i64,
 ) -> Result<Operand<'c>, Failure> {
     let rank = windows.kernel.len();
-    let (channels, filters) = (&w.shape[1], &w.shape[0]);
-    let by = Dim::constant(groups);
+    let (channels, filters, by) = (&w.shape[1], &w.shape[0], Dim::constant(groups));
     let per_group =
         filters.exact_quotient(&by).filter(|_| groups > 0).ok_or("its filters are not a multiple of its groups")?;
     if let (Some(a), Some(b)) = (x.shape[1].as_constant(), channels.times(groups).as_constant())
@@ -182,60 +197,46 @@ pub(super) fn convolve<'c>(
     {
         return Err(format!("its image has {a} channels, its filters {b}").into());
     }
-    // Loops: image, group, filter of the group, windows; then channel of the group and within windows.
-    let grouped = groups > 1;
-    let (deep, many) = (grouped && channels.is(1), !grouped || !per_group.is(1));
-    let group = usize::from(grouped);
-    let filter = 1 + group;
-    let window = filter + usize::from(many);
-    let channel = window + rank;
-    let within = channel + usize::from(!deep);
-    let is_point = |d: usize| windows.kernel[d] == 1 && windows.strides[d] == 1;
-    let mut loops = within;
-    let (mut image, mut taps) = (vec![], vec![]);
+    let mut loops = 0;
+    let mut next = || {
+        loops += 1;
+        loops - 1
+    };
+    let (mut image, mut filter, mut result) = (Side::default(), Side::default(), (vec![], vec![]));
+    let mut add = |result: &mut (Vec<Dim>, Vec<usize>), size: &Dim, sides: [Option<&mut Side>; 2]| {
+        let at = next();
+        result.0.push(size.clone());
+        result.1.push(at);
+        sides.into_iter().flatten().for_each(|side| side.push(size, Expr::Loop(at)));
+        at
+    };
+    add(&mut result, &x.shape[0], [Some(&mut image), None]);
+    if groups > 1 {
+        add(&mut result, &by, [Some(&mut image), Some(&mut filter)]);
+    }
+    if groups == 1 || !per_group.is(1) {
+        add(&mut result, &per_group, [None, Some(&mut filter)]);
+    }
+    let first = windows.count.iter().map(|count| add(&mut result, count, [None, None])).min().unwrap_or(0);
+    if groups == 1 || !channels.is(1) {
+        let at = next();
+        image.push(channels, Expr::Loop(at));
+        filter.push(channels, Expr::Loop(at));
+    }
     for d in 0..rank {
-        if is_point(d) {
-            image.push(Expr::Loop(window + d));
+        // A window of one element, read one after the other, is no loop: the op is a matrix product.
+        if windows.kernel[d] == 1 && windows.strides[d] == 1 {
+            image.push(&x.shape[2 + d], Expr::Loop(first + d));
         } else {
-            image.push(windows.index(d, window + d, loops));
-            taps.push((d, loops));
-            loops += 1;
+            let at = next();
+            image.push(&x.shape[2 + d], windows.index(d, first + d, at));
+            filter.push(&windows.kernel[d].into(), Expr::Loop(at));
         }
     }
-    let mut x_shape = vec![x.shape[0].clone()];
-    let mut x_index = vec![Expr::Loop(0)];
-    let (mut w_shape, mut w_index) = (vec![], vec![]);
-    let mut result: (Vec<Dim>, Vec<usize>) = (vec![x.shape[0].clone()], vec![0]);
-    if grouped {
-        x_shape.push(by.clone());
-        x_index.push(Expr::Loop(group));
-        w_shape.push(by.clone());
-        w_index.push(Expr::Loop(group));
-        result.0.push(by);
-        result.1.push(group);
-    }
-    if many {
-        w_shape.push(per_group.clone());
-        w_index.push(Expr::Loop(filter));
-        result.0.push(per_group);
-        result.1.push(filter);
-    }
-    if !deep {
-        x_shape.push(channels.clone());
-        x_index.push(Expr::Loop(channel));
-        w_shape.push(channels.clone());
-        w_index.push(Expr::Loop(channel));
-    }
-    x_shape.extend_from_slice(&x.shape[2..]);
-    x_index.extend(image);
-    w_shape.extend(taps.iter().map(|(d, _)| Dim::constant(windows.kernel[*d])));
-    w_index.extend(taps.iter().map(|(_, at)| Expr::Loop(*at)));
-    result.0.extend_from_slice(&windows.count);
-    result.1.extend(window..window + rank);
-    let (x, w) = (b.reshaped(x, &x_shape)?, b.reshaped(w, &w_shape)?);
-    let operands = [(b.value(&x)?, x_index), (b.value(&w)?, w_index)];
+    let (x, w) = (b.reshaped(x, &image.shape)?, b.reshaped(w, &filter.shape)?);
+    let operands = [(b.value(&x)?, image.index), (b.value(&w)?, filter.index)];
     let product = b.products(operands, loops, x.dtype, (&result.0, &result.1))?;
-    let shape = [&[x_shape[0].clone(), filters.clone()][..], &windows.count].concat();
+    let shape = [&[x.shape[0].clone(), filters.clone()][..], &windows.count].concat();
     b.reshaped(&product, &shape)
 }
 

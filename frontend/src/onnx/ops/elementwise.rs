@@ -1,9 +1,8 @@
 //! Arithmetic and functions of numbers, element by element.
 
-use super::Results;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, fold, structured};
+use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, fold, structured};
 use monopour_ir::{Type, Value, ops};
 
 /// Makes the element of a result of elements.

@@ -1,6 +1,6 @@
 //! The lowerings, a file per family of ops.
 
-use super::Registry;
+use super::registry::Registry;
 
 mod activations;
 mod compare;
@@ -14,20 +14,21 @@ mod reductions;
 mod shapes;
 mod slices;
 
-/// Adds every op of this crate.
-pub(super) fn register(registry: &mut Registry) {
-    activations::register(registry);
-    compare::register(registry);
-    convolution::register(registry);
-    elementwise::register(registry);
-    movement::register(registry);
-    normalization::register(registry);
-    pooling::register(registry);
-    products::register(registry);
-    reductions::register(registry);
-    shapes::register(registry);
-    slices::register(registry);
+impl Default for Registry {
+    /// All ops of this crate, a line per family.
+    fn default() -> Self {
+        let mut registry = Self::new();
+        activations::register(&mut registry);
+        compare::register(&mut registry);
+        convolution::register(&mut registry);
+        elementwise::register(&mut registry);
+        movement::register(&mut registry);
+        normalization::register(&mut registry);
+        pooling::register(&mut registry);
+        products::register(&mut registry);
+        reductions::register(&mut registry);
+        shapes::register(&mut registry);
+        slices::register(&mut registry);
+        registry
+    }
 }
-
-/// What a lowering returns.
-type Results<'c> = Result<Vec<super::Operand<'c>>, super::Failure>;

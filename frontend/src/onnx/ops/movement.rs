@@ -1,17 +1,16 @@
 //! Elements moved: transposes, padding, repetition, gathers.
 
-use super::Results;
-use super::shapes::{broadcast_to, known_sizes, scalar};
+use super::shapes::{broadcast_to, scalar};
 use super::slices::indexed;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Structured, fold, structured};
+use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, fold, structured};
 use monopour_ir::{Type, Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("Transpose", 1, transpose, "");
-    registry.op("Pad", 2, pad, "padding that data decides");
-    registry.op("Tile", 6, tile, "repetitions that data decides");
+    registry.op("Pad", 2, pad, "");
+    registry.op("Tile", 6, tile, "");
     registry.op("Gather", 1, gather, "");
     registry.op("DepthToSpace", 1, depth_to_space, "");
     registry.op("SpaceToDepth", 1, space_to_depth, "");
@@ -43,7 +42,7 @@ fn pad<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let pads = if cx.opset() < 11 {
         cx.ints("pads")?.ok_or("its padding is missing")?.into_iter().map(Dim::constant).collect()
     } else {
-        known_sizes(cx.operand(1)?, "padding")?
+        paddings(b, cx.operand(1)?)?
     };
     let axes = match cx.optional(3) {
         Some(axes) => {
@@ -84,6 +83,22 @@ fn pad<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         return Ok(vec![part]);
     }
     Ok(vec![b.padded(&part, &low, &high, number)?])
+}
+
+/// Paddings as sizes; one that is read at run time and negative is that size with the opposite sign.
+fn paddings<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<Vec<Dim>, Failure> {
+    if let Some(sizes) = x.as_sizes() {
+        return Ok(sizes);
+    }
+    let mut out = vec![];
+    for value in b.elements_of(x)? {
+        let zero = b.int(value.ty(), 0);
+        let minus = b.binary(ops::arith::SUBI, zero, value)?;
+        let (added, cut) = (b.binary(ops::arith::MAXSI, value, zero)?, b.binary(ops::arith::MAXSI, minus, zero)?);
+        let (added, cut) = (b.new_symbol(added), b.new_symbol(cut));
+        out.push(added.sub(&cut));
+    }
+    Ok(out)
 }
 
 /// Padding with elements of the operand.
@@ -150,7 +165,7 @@ fn modulo<'c>(b: &mut Builder<'c>, x: Value<'c>, by: Value<'c>) -> Result<Value<
 
 fn tile<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
-    let repeats = known_sizes(cx.operand(1)?, "repetitions")?;
+    let repeats = b.sizes_of(cx.operand(1)?)?;
     if repeats.len() != x.rank() {
         return Err("its repetitions are not one for each dimension".into());
     }

@@ -1,11 +1,10 @@
 //! Normalizations and softmax.
 
-use super::Results;
 use super::convolution::per_channel;
 use super::reductions::{Kind, kept, mean, over};
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Structured, fold};
+use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, fold};
 use monopour_ir::ops;
 
 pub(super) fn register(registry: &mut Registry) {

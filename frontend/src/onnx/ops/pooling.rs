@@ -1,11 +1,10 @@
 //! Pooling over windows, and over whole images.
 
-use super::Results;
 use super::convolution::Windows;
 use super::reductions::{Kind, kept, mean, over};
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Structured, Tensor};
+use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, Tensor};
 use monopour_ir::{Value, ops};
 use std::rc::Rc;
 

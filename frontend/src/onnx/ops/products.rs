@@ -1,11 +1,10 @@
 //! Matrix products.
 
-use super::Results;
 use super::compare::cast_to;
 use crate::onnx::operand::Operand;
 use crate::onnx::structured::broadcast;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Expr, Failure, NodeContext, Registry};
+use crate::onnx::{Builder, Expr, Failure, NodeContext, Registry, Results};
 use monopour_ir::ops;
 
 pub(super) fn register(registry: &mut Registry) {

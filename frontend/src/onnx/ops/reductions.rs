@@ -1,10 +1,9 @@
 //! Reductions over axes.
 
-use super::Results;
 use super::compare::convert;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Structured};
+use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Type, Value, ops};
 
 /// A reduction: elements before it, the reduction itself, results after it.

@@ -1,10 +1,10 @@
 //! Shapes, views and constants.
 
-use super::Results;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Structured, Tensor, fold};
+use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, Structured, Tensor, fold};
 use crate::onnx::{LoopKind, structured};
+use monopour_ir::{Type, ops};
 use std::rc::Rc;
 
 pub(super) fn register(registry: &mut Registry) {
@@ -19,17 +19,12 @@ pub(super) fn register(registry: &mut Registry) {
         |_, cx| Ok(vec![Operand::sizes(DataType::I64, vec![], vec![cx.operand(0)?.elements()])]),
         "",
     );
-    registry.op("Reshape", 5, reshape, "shapes that data decides");
+    registry.op("Reshape", 5, reshape, "");
     registry.op("Flatten", 1, flatten, "");
     registry.op("Squeeze", 1, squeeze, "");
     registry.op("Unsqueeze", 1, unsqueeze, "");
-    registry.op("Expand", 8, expand, "shapes that data decides");
-    registry.op("Range", 11, range, "bounds that data decides");
-}
-
-/// Integers of a shape that must be known, as sizes.
-pub(super) fn known_sizes(operand: &Operand, name: &str) -> Result<Vec<Dim>, Failure> {
-    operand.as_sizes().ok_or_else(|| format!("its {name} follows from data, which is not supported").into())
+    registry.op("Expand", 8, expand, "");
+    registry.op("Range", 11, range, "");
 }
 
 fn dropout<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
@@ -65,7 +60,7 @@ fn constant<'c>(_: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 }
 
 fn constant_of_shape<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    let shape = known_sizes(cx.operand(0)?, "shape")?;
+    let shape = b.sizes_of(cx.operand(0)?)?;
     let value = match cx.tensor("value")? {
         Some(tensor) => tensor,
         None => Rc::new(Tensor::new(DataType::F32, vec![1], vec![0; 4])),
@@ -97,7 +92,7 @@ fn shape<'c>(_: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 
 fn reshape<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
-    let wanted = known_sizes(cx.operand(1)?, "shape")?;
+    let Some(wanted) = cx.operand(1)?.as_sizes() else { return reshape_by_data(b, cx) };
     let copies = !cx.flag("allowzero", false)?;
     let mut shape = vec![];
     let mut open = None;
@@ -122,6 +117,37 @@ fn reshape<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         && a != b
     {
         return Err(format!("{a} elements do not have the shape {}", crate::onnx::operand_shape(&wanted)).into());
+    }
+    Ok(vec![b.reshaped(x, &shape)?])
+}
+
+/// A reshape to sizes that are read at run time.
+fn reshape_by_data<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let (x, copies) = (cx.operand(0)?, !cx.flag("allowzero", false)?);
+    let given = b.elements_of(cx.operand(1)?)?;
+    let total = b.index(&x.elements())?;
+    let (zero, one) = (b.int(total.ty(), 0), b.int(total.ty(), 1));
+    let (mut sizes, mut product) = (vec![], one);
+    for (at, size) in given.into_iter().enumerate() {
+        let size = match x.shape.get(at).filter(|_| copies) {
+            Some(own) => {
+                let own = b.index(own)?;
+                let is_zero = b.compare(0, size, zero)?;
+                b.select(is_zero, own, size)?
+            }
+            None => size,
+        };
+        let counted = b.where_less([size, zero], [one, size])?;
+        product = b.binary(ops::arith::MULI, product, counted)?;
+        sizes.push(size);
+    }
+    // No division by zero where there are no elements.
+    let product = b.binary(ops::arith::MAXSI, product, one)?;
+    let rest = b.binary(ops::arith::DIVSI, total, product)?;
+    let mut shape = vec![];
+    for size in sizes {
+        let size = b.where_less([size, zero], [rest, size])?;
+        shape.push(b.new_symbol(size));
     }
     Ok(vec![b.reshaped(x, &shape)?])
 }
@@ -163,7 +189,7 @@ fn unsqueeze<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 
 fn expand<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
-    let wanted = known_sizes(cx.operand(1)?, "shape")?;
+    let wanted = b.sizes_of(cx.operand(1)?)?;
     let shape = structured::broadcast(&[&x.shape, &wanted])?;
     Ok(vec![broadcast_to(b, x, shape)?])
 }
@@ -188,19 +214,46 @@ fn range<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let dtype = start.dtype;
     if dtype.is_float() {
         let [s, l, d] = [start, limit, delta].map(|o| o.as_scalar());
-        let (Some(s), Some(l), Some(d)) = (s, l, d) else { return Err("its bounds follow from data".into()) };
+        let (Some(s), Some(l), Some(d)) = (s, l, d) else { return range_by_data(b, dtype, [start, limit, delta]) };
         let count = ((l - s) / d).ceil().max(0.0) as i64;
         return ramp(b, dtype, count.into(), (start, delta));
     }
-    let one = |o: &Operand| known_sizes(o, "length").map(|s| s.first().cloned().unwrap_or_default());
-    let (s, l, d) = (one(start)?, one(limit)?, one(delta)?);
-    let step = d.as_constant().filter(|d| *d != 0).ok_or("its step follows from data, or is 0")?;
+    let first = |o: &Operand| o.as_sizes().and_then(|s| s.first().cloned());
+    let (Some(s), Some(l), Some(step)) = (first(start), first(limit), first(delta).and_then(|d| d.as_constant()))
+    else {
+        return range_by_data(b, dtype, [start, limit, delta]);
+    };
+    if step == 0 {
+        return Err("its step is 0".into());
+    }
     let span = if step > 0 { l.sub(&s) } else { s.sub(&l) };
     let count = span.ceil_div(step.abs()).unwrap_or_default().at_least(&0.into());
     if let Some(n) = count.as_constant().filter(|n| *n <= 4096) {
         let values = (0..n).map(|i| s.plus(i * step)).collect();
         return Ok(vec![Operand::sizes(dtype, vec![n], values)]);
     }
+    ramp(b, dtype, count, (start, delta))
+}
+
+/// The number of elements is computed at run time.
+fn range_by_data<'c>(b: &mut Builder<'c>, dtype: DataType, [start, limit, delta]: [&Operand<'c>; 3]) -> Results<'c> {
+    let index = Type::index(b.context());
+    let [s, l, d] = [scalar(b, start)?, scalar(b, limit)?, scalar(b, delta)?];
+    let count = if dtype.is_float() {
+        let span = b.binary(ops::arith::SUBF, l, s)?;
+        let steps = b.binary(ops::arith::DIVF, span, d)?;
+        let steps = b.unary(ops::math::CEIL, steps)?;
+        let whole = b.op(ops::arith::FPTOSI, &[steps], Type::integer(b.context(), 64))?;
+        b.op(ops::arith::INDEX_CAST, &[whole], index)?
+    } else {
+        let mut wide = |v| b.op(ops::arith::INDEX_CAST, &[v], index);
+        let (s, l, d) = (wide(s)?, wide(l)?, wide(d)?);
+        let span = b.binary(ops::arith::SUBI, l, s)?;
+        b.binary(ops::arith::CEILDIVSI, span, d)?
+    };
+    let zero = b.int(index, 0);
+    let count = b.binary(ops::arith::MAXSI, count, zero)?;
+    let count = b.new_symbol(count);
     ramp(b, dtype, count, (start, delta))
 }
 
@@ -211,7 +264,6 @@ fn ramp<'c>(
     count: Dim,
     (start, delta): (&Operand<'c>, &Operand<'c>),
 ) -> Results<'c> {
-    use monopour_ir::{Type, ops};
     let element = b.element(dtype)?;
     let (start, delta) = (scalar(b, start)?, scalar(b, delta)?);
     let shape = vec![count];
@@ -241,5 +293,5 @@ pub(super) fn scalar<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<monopou
     }
     let flat = b.reshaped(x, &[])?;
     let value = b.value(&flat)?;
-    b.op(monopour_ir::ops::tensor::EXTRACT, &[value], element)
+    b.op(ops::tensor::EXTRACT, &[value], element)
 }

@@ -1,14 +1,12 @@
 //! Parts of tensors: slices, splits, concatenations.
 
-use super::Results;
-use super::shapes::known_sizes;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Failure, LoopKind, NodeContext, Registry, Structured, fold, structured};
-use monopour_ir::{Value, ops};
+use crate::onnx::{Builder, Failure, LoopKind, NodeContext, Registry, Results, Structured, fold, structured};
+use monopour_ir::{Type, Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {
-    registry.op("Slice", 1, slice, "axes and steps that data decides");
+    registry.op("Slice", 1, slice, "axes that data decides");
     registry.op("Split", 2, split, "");
     registry.op("Concat", 4, concat, "");
 }
@@ -45,8 +43,11 @@ fn slice<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         if cx.opset() < 10 {
             return Ok(cx.ints(name)?.map(|v| v.into_iter().map(Dim::constant).collect()));
         }
-        cx.optional(at).map(|o| known_sizes(o, name)).transpose()
+        Ok(cx.optional(at).and_then(|o| o.as_sizes()))
     };
+    if cx.opset() >= 10 && [1, 2, 4].iter().any(|at| cx.optional(*at).is_some_and(|o| o.as_sizes().is_none())) {
+        return slice_by_data(b, cx);
+    }
     let starts = given(1, "starts")?.ok_or("its starts are missing")?;
     let ends = given(2, "ends")?.ok_or("its ends are missing")?;
     let numbers = |dims: Vec<Dim>| dims.iter().map(Dim::as_constant).collect::<Option<Vec<i64>>>();
@@ -67,6 +68,72 @@ fn slice<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         all.push(bounds(&starts[at], &ends[at], &x.shape[axis], axis, steps[at])?);
     }
     Ok(vec![slice_by(b, x, &all)?])
+}
+
+/// The start and number of elements of a slice along an axis, computed at run time.
+fn span<'c>(
+    b: &mut Builder<'c>,
+    size: Value<'c>,
+    [start, end, step]: [Value<'c>; 3],
+) -> Result<(Value<'c>, Value<'c>), Failure> {
+    let (zero, one) = (b.int(size.ty(), 0), b.int(size.ty(), 1));
+    let minus = b.int(size.ty(), -1);
+    let last = b.binary(ops::arith::SUBI, size, one)?;
+    // Backwards a slice starts at most at the last element, and ends at most before the first.
+    let high = b.where_less([step, zero], [last, size])?;
+    let low = b.where_less([step, zero], [minus, zero])?;
+    let mut clamped = |at: Value<'c>, low| -> Result<Value<'c>, Failure> {
+        let counted = b.binary(ops::arith::ADDI, at, size)?;
+        let at = b.where_less([at, zero], [counted, at])?;
+        let at = b.binary(ops::arith::MAXSI, at, low)?;
+        b.binary(ops::arith::MINSI, at, high)
+    };
+    let (start, end) = (clamped(start, zero)?, clamped(end, low)?);
+    let span = b.binary(ops::arith::SUBI, end, start)?;
+    let count = b.binary(ops::arith::CEILDIVSI, span, step)?;
+    Ok((start, b.binary(ops::arith::MAXSI, count, zero)?))
+}
+
+/// A slice whose bounds or steps are read at run time.
+fn slice_by_data<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let x = cx.operand(0)?;
+    let (starts, ends) = (b.elements_of(cx.operand(1)?)?, b.elements_of(cx.operand(2)?)?);
+    let axes = match cx.optional(3) {
+        Some(axes) => cx.known_ints(axes, "axes")?,
+        None => (0..starts.len() as i64).collect(),
+    };
+    let index = Type::index(b.context());
+    let steps = match cx.optional(4) {
+        Some(steps) => b.elements_of(steps)?,
+        None => vec![b.int(index, 1); starts.len()],
+    };
+    if [ends.len(), axes.len(), steps.len()].iter().any(|n| *n != starts.len()) {
+        return Err("its bounds, axes and steps are not equally many".into());
+    }
+    let (zero, one) = (b.int(index, 0), b.int(index, 1));
+    let mut shape = x.shape.clone();
+    let (mut first, mut by) = (vec![zero; x.rank()], vec![one; x.rank()]);
+    for (at, axis) in axes.into_iter().enumerate() {
+        let axis = cx.axis(axis, x.rank())?;
+        let size = b.index(&x.shape[axis])?;
+        let (start, count) = span(b, size, [starts[at], ends[at], steps[at]])?;
+        shape[axis] = b.new_symbol(count);
+        (first[axis], by[axis]) = (start, steps[at]);
+    }
+    if by.iter().all(|step| step.constant_int() == Some(1)) {
+        let first: Vec<Dim> = first.into_iter().map(|start| b.size(start)).collect();
+        return Ok(vec![b.slice(x, &first, &shape, &vec![1; x.rank()])?]);
+    }
+    let source = b.value(x)?;
+    let result = indexed(b, x, shape, |b, at| {
+        let mut place = vec![];
+        for ((at, first), by) in at.iter().zip(&first).zip(&by) {
+            let moved = b.binary(ops::arith::MULI, *at, *by)?;
+            place.push(b.binary(ops::arith::ADDI, *first, moved)?);
+        }
+        Ok((source, place))
+    })?;
+    Ok(vec![result])
 }
 
 fn bounds(start: &Dim, end: &Dim, size: &Dim, axis: usize, step: i64) -> Result<Bounds, Failure> {
@@ -101,6 +168,10 @@ fn slice_by<'c>(b: &mut Builder<'c>, x: &Operand<'c>, all: &[Bounds]) -> Result<
     }
     if shape == x.shape && steps.iter().all(|s| *s == 1) {
         return Ok(x.clone());
+    }
+    if shape.iter().any(|d| d.is(0)) {
+        let value = b.empty(x.dtype, &shape)?;
+        return Ok(Operand::value(x.dtype, shape, value));
     }
     if steps.iter().all(|s| *s > 0) {
         return b.slice(x, &first, &shape, &steps);
@@ -158,7 +229,7 @@ fn split<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let given = if cx.opset() < 13 {
         cx.ints("split")?.map(|v| v.into_iter().map(Dim::constant).collect())
     } else {
-        cx.optional(1).map(|o| known_sizes(o, "split")).transpose()?
+        cx.optional(1).map(|o| b.sizes_of(o)).transpose()?
     };
     let parts = cx.num_results() as i64;
     let sizes: Vec<Dim> = match given {
