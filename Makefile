@@ -5,11 +5,12 @@ PYTHON ?= python3
 VENV := .venv
 # What gen.py and the peers write and read.
 BENCH_DIR ?= target/bench
+ONNX_CASES ?= target/onnx-suite
 # Lavapipe is part of the set-up on Linux; with it a device test that finds no adapter is a failure, not a skip.
 # Asked in the recipe, because the set-up before it may just have installed it.
 require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
 
-.PHONY: help setup build demo test test-full check examples mutants bench bench-peers upstream-suite clean
+.PHONY: help setup build demo test test-full check examples mutants bench bench-peers onnx-suite upstream-suite clean
 
 help:
 	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
@@ -18,6 +19,7 @@ help:
 	@echo "make check        what CI checks besides the tests"
 	@echo "make mutants      a fixed sample of deliberate faults, and which of them no test finds (under an hour)"
 	@echo "make bench        our own times on the benchmark programs"
+	@echo "make onnx-suite   ONNX's backend suite on the CPU and a GPU, with the lists of cases known to fail"
 	@echo "make upstream-suite DIR=...   upstream's own tests of the passes that are ours; DIR is mlir/test of LLVM 22.1.8"
 	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
 
@@ -50,7 +52,7 @@ examples: setup
 $(VENV)/ours: scripts/setup.sh
 	@scripts/setup.sh --bench
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install -q numpy onnx
+	$(VENV)/bin/pip install -q numpy onnx==1.23.2
 	touch $@
 
 $(VENV)/peers: $(VENV)/ours
@@ -70,6 +72,13 @@ bench: build $(BENCH_DIR)/.written
 
 bench-peers: build $(VENV)/peers $(BENCH_DIR)/.written
 	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --write docs/measurements/common-op-set.md
+
+# ONNX's backend suite on both devices; PARTS="test_resize,test_pad" runs the cases whose names hold one of these.
+onnx-suite: setup $(VENV)/ours
+	test -f $(ONNX_CASES)/index.json || $(VENV)/bin/python scripts/onnx-suite/write_cases.py $(ONNX_CASES)
+	$(CARGO) build --release --example onnx_suite
+	target/release/examples/onnx_suite $(ONNX_CASES) cpu "$(PARTS)" --known scripts/onnx-suite/known-cpu.txt
+	$(require_gpu) target/release/examples/onnx_suite $(ONNX_CASES) gpu "$(PARTS)" --known scripts/onnx-suite/known-gpu.txt
 
 # The test dialect links only where its feature asks for it.
 upstream-suite: $(VENV)/lit

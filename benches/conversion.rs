@@ -289,8 +289,7 @@ fn branches<'c>(emit: &mut Emit<'c, '_>, ops: usize) -> Value<'c> {
         let (then, next) = (emit.block(&[index]), emit.block(&[index, index]));
         let less = emit.compare(x, y);
         let location = monopour_ir::Location::unknown(emit.cx);
-        let sizes = Attr::parse(emit.cx, "array<i32: 1, 1, 2>").expect("an attribute");
-        let branch = OpSpec::new("cf.cond_br", location).operands(&[less, x, x, y]).attr("operandSegmentSizes", sizes);
+        let branch = OpSpec::new("cf.cond_br", location).operand_segments(&[&[less], &[x], &[x, y]]);
         emit.spec(branch.successor(then).successor(next));
         emit.builder.set_point(InsertionPoint::End(then));
         let sum = emit.binary("arith.addi", then.arg(0), y);

@@ -22,6 +22,7 @@ fn main() {
         .file("shim/bufferizable.cpp")
         .file("shim/control_flow.cpp")
         .file("shim/conversion.cpp")
+        .file("shim/enums.cpp")
         .file("shim/interfaces.cpp")
         .file("shim/llvm.cpp")
         .file("shim/opt.cpp")

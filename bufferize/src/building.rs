@@ -10,6 +10,7 @@
 
 use monopour_ir::conversion::ConversionRewriter;
 use monopour_ir::ops;
+use monopour_ir::typed::{Slice, memref};
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Type, Value};
 
 use crate::effects::{Index, SliceModel};
@@ -50,13 +51,11 @@ impl<'c> Rewriting<'c, '_> {
         sizes: &[Value<'c>],
     ) -> Result<Value<'c>, Diagnostics> {
         let cx = rw.context();
-        let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
-        let mut spec = OpSpec::new(ops::memref::ALLOC, at.location()).operands(sizes).results(&[ty]);
+        let mut spec = memref::alloc(at.location(), sizes, ty);
         if self.options.buffer_alignment_bytes > 0 {
             let bytes = i64::try_from(self.options.buffer_alignment_bytes).unwrap_or(i64::MAX);
             spec = spec.attr("alignment", Attr::i64(cx, bytes));
         }
-        spec = spec.attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
         let alloc = rw.create(spec)?;
         self.allocs.set(self.allocs.get() + 1);
         Ok(alloc.result(0))
@@ -138,7 +137,6 @@ impl<'c> Rewriting<'c, '_> {
         slice: &SliceModel<'c>,
         shape: &[i64],
     ) -> Result<Value<'c>, Diagnostics> {
-        let cx = rw.context();
         let Some(memref) = source.ty().as_memref() else {
             return Err(self.unsupported(at, "a source without strides").into());
         };
@@ -146,36 +144,7 @@ impl<'c> Rewriting<'c, '_> {
             return Err(self.refuse(at, &upstream, what).into());
         }
         let ty = subview_type(&memref, slice, shape);
-        let mut operands = vec![source];
-        let mut segments = vec![1i32];
-        let mut attrs = Vec::new();
-        for list in [&slice.offsets, &slice.sizes, &slice.strides] {
-            let dynamic: Vec<Value> = list
-                .iter()
-                .filter_map(|i| match i {
-                    Index::Dynamic(v) => Some(*v),
-                    Index::Static(_) => None,
-                })
-                .collect();
-            let fixed: Vec<i64> = list
-                .iter()
-                .map(|i| match i {
-                    Index::Static(v) => *v,
-                    Index::Dynamic(_) => DYNAMIC,
-                })
-                .collect();
-            segments.push(i32::try_from(dynamic.len()).unwrap_or(i32::MAX));
-            operands.extend(dynamic);
-            attrs.push(Attr::dense_i64(cx, &fixed));
-        }
-        let spec = OpSpec::new(ops::memref::SUBVIEW, at.location())
-            .operands(&operands)
-            .results(&[ty])
-            .attr("static_offsets", attrs[0])
-            .attr("static_sizes", attrs[1])
-            .attr("static_strides", attrs[2])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments));
-        Ok(rw.create(spec)?.result(0))
+        Ok(rw.create(memref::subview(at.location(), source, &to_slice(slice), ty))?.result(0))
     }
 
     /// `memref.get_global` of the symbol `name`, a `ty`.
@@ -245,6 +214,11 @@ impl<'c> Rewriting<'c, '_> {
         globals.by_value.insert((module, value, ty), symbol);
         Ok(symbol)
     }
+}
+
+/// The slice of a model, as ops take it.
+fn to_slice<'c>(slice: &SliceModel<'c>) -> Slice<'c> {
+    Slice { offsets: slice.offsets.clone(), sizes: slice.sizes.clone(), strides: slice.strides.clone() }
 }
 
 /// The reason why a slice is certainly out of bounds: in upstream's words, and in ours.

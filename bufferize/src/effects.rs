@@ -2,6 +2,7 @@
 
 use monopour_analysis::effects::{Alias, Reads, Relation, Slice, Subset, Use};
 pub use monopour_analysis::effects::{BufferInfo, RegionInfo};
+pub use monopour_ir::typed::Index;
 use monopour_ir::{Op, Value};
 
 /// Whether the contents of an operand may be loaded.
@@ -21,15 +22,6 @@ pub type SliceModel<'c> = Slice<Index<'c>>;
 
 /// A subset that an operation reads or overwrites; operands by position.
 pub type SubsetModel<'c> = Subset<usize, Value<'c>, SliceModel<'c>>;
-
-/// A static or dynamic number in a slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Index<'c> {
-    /// A constant.
-    Static(i64),
-    /// An SSA value.
-    Dynamic(Value<'c>),
-}
 
 /// A tensor that a terminator of a loop carries to the loop's next region or iteration.
 #[derive(Clone, Copy, Debug)]

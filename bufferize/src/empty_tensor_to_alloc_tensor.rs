@@ -8,7 +8,8 @@
 //! Source: MLIR's `empty-tensor-to-alloc-tensor`, LLVM 22.
 
 use monopour_ir::ops;
-use monopour_ir::{Attr, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter};
+use monopour_ir::typed::bufferization;
+use monopour_ir::{Diagnostics, InsertionPoint, Op, Rewriter};
 
 /// Replaces all in `root`, and returns their number.
 ///
@@ -19,12 +20,7 @@ pub fn empty_tensor_to_alloc_tensor(root: Op) -> Result<usize, Diagnostics> {
     let empties = root.find_all(ops::tensor::EMPTY);
     for empty in &empties {
         rw.set_point(InsertionPoint::Before(*empty));
-        let sizes = empty.operands();
-        let segments = [i32::try_from(sizes.len()).unwrap_or(i32::MAX), 0, 0];
-        let spec = OpSpec::new(ops::bufferization::ALLOC_TENSOR, empty.location())
-            .operands(&sizes)
-            .results(&[empty.result(0).ty()])
-            .attr("operandSegmentSizes", Attr::dense_i32(root.context(), &segments));
+        let spec = bufferization::alloc_tensor(empty.location(), &empty.operands(), None, empty.result(0).ty());
         let made = rw.create(spec)?;
         rw.replace_op(*empty, &made.results());
     }

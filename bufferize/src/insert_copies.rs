@@ -13,7 +13,8 @@
 use monopour_analysis::index::{OperandId, ValueId};
 use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis, Reason};
 use monopour_ir::ops;
-use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value};
+use monopour_ir::typed::bufferization;
+use monopour_ir::{DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value};
 use tracing::trace;
 
 use crate::collect::{Collected, inserts_into_what_stays};
@@ -120,26 +121,17 @@ fn allocate<'c>(
     contents: bool,
     options: &Options,
 ) -> Result<Value<'c>, Diagnostics> {
-    let cx = rw.context();
     if tensor.ty().is_unranked_tensor() {
         let help = "cast it to a ranked tensor before";
         let message = "copying of unranked tensors is not implemented";
         return Err(Diagnostic::error("B0123", at.location(), message).with_help(help).into());
     }
-    let mut operands = Vec::new();
-    if contents {
-        operands.push(tensor);
-    } else {
-        operands = dynamic_sizes(rw, at, tensor)?;
-    }
-    let sizes = if contents { 0 } else { i32::try_from(operands.len()).unwrap_or(i32::MAX) };
-    let mut spec =
-        OpSpec::new(ops::bufferization::ALLOC_TENSOR, at.location()).operands(&operands).results(&[tensor.ty()]);
+    let sizes = if contents { vec![] } else { dynamic_sizes(rw, at, tensor)? };
+    let mut spec = bufferization::alloc_tensor(at.location(), &sizes, contents.then_some(tensor), tensor.ty());
     // A copy is in its original's memory space, unless the type names one.
     if let Some(space) = memory_space(options, tensor.ty()).filter(|_| !options.must_infer_memory_space) {
         spec = spec.attr("memory_space", space);
     }
-    spec = spec.attr("operandSegmentSizes", Attr::dense_i32(cx, &[sizes, i32::from(contents), 0]));
     Ok(rw.create(spec)?.result(0))
 }
 

@@ -92,10 +92,7 @@ pub(crate) fn times(a: i64, b: i64) -> i64 {
 
 /// The type of `memref.subview` of `source`; dimensions of size 1 that `shape` lacks are dropped.
 pub(crate) fn subview_type<'c>(source: &MemRefType<'c>, slice: &SliceModel<'c>, shape: &[i64]) -> Type<'c> {
-    let number = |index: &Index<'c>| match index {
-        Index::Static(value) => *value,
-        Index::Dynamic(_) => DYNAMIC,
-    };
+    let number = |index: &Index<'c>| index.number();
     let plus = |a: i64, b: i64| if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a.wrapping_add(b) };
     let mut offset = source.offset;
     for (first, stride) in slice.offsets.iter().zip(&source.strides) {

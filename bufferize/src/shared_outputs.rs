@@ -39,11 +39,11 @@ fn redirect<'c>(rw: &mut Rewriter<'c>, shared: Value<'c>, init: Value<'c>) {
     let inserted: Vec<_> = uses
         .iter()
         .filter(|u| is_insert(u.op, u.index))
-        .filter_map(|u| slice_of(u.op, 2))
+        .filter_map(|u| slice_of(u.op))
         .map(|s| key(&mut symbols, &s))
         .collect();
     for used in uses.into_iter().filter(|u| !is_insert(u.op, u.index)) {
-        let slice = if used.op.is(ops::tensor::EXTRACT_SLICE) { slice_of(used.op, 1) } else { None };
+        let slice = if used.op.is(ops::tensor::EXTRACT_SLICE) { slice_of(used.op) } else { None };
         // A slice that only its own iteration writes has not been written yet.
         let own = slice.is_some_and(|s| inserted.contains(&key(&mut symbols, &s)));
         if !own && !used.op.is(ops::tensor::DIM) {

@@ -4,7 +4,8 @@ use monopour_ir::ops;
 use std::collections::HashMap;
 
 use monopour_analysis::facts::Affine;
-use monopour_ir::{AffineExpr, AffineExprKind, DYNAMIC, HandleMap, Op, Value};
+use monopour_ir::typed::Slice;
+use monopour_ir::{AffineExpr, AffineExprKind, HandleMap, Op, Value};
 
 use crate::effects::{Index, SliceModel};
 
@@ -134,27 +135,8 @@ fn product(a: Affine, b: Affine) -> Option<Affine> {
     if b.terms.is_empty() { scaled(a, b.constant) } else { None }
 }
 
-/// The slice of an op with `static_offsets`, `static_sizes`, `static_strides` and operand segments, the first of which is
-/// `first`; `None` if the op is malformed.
-pub(crate) fn slice_of<'c>(op: Op<'c>, first_segment: usize) -> Option<SliceModel<'c>> {
-    let segments = op.attr("operandSegmentSizes")?.as_ints()?;
-    let mut at = usize::try_from(segments.iter().take(first_segment).sum::<i64>()).ok()?;
-    let mut read = |name: &str| -> Option<Vec<Index<'c>>> {
-        op.attr(name)?
-            .as_ints()?
-            .into_iter()
-            .map(|number| {
-                if number != DYNAMIC {
-                    return Some(Index::Static(number));
-                }
-                at += 1;
-                (at <= op.num_operands()).then(|| Index::Dynamic(op.operand(at - 1)))
-            })
-            .collect()
-    };
-    Some(SliceModel {
-        offsets: read("static_offsets")?,
-        sizes: read("static_sizes")?,
-        strides: read("static_strides")?,
-    })
+/// The slice of an op of `OffsetSizeAndStrideOpInterface`; `None` for another op.
+pub(crate) fn slice_of<'c>(op: Op<'c>) -> Option<SliceModel<'c>> {
+    let Slice { offsets, sizes, strides } = Slice::of(op)?;
+    Some(SliceModel { offsets, sizes, strides })
 }

@@ -13,6 +13,7 @@
 use monopour_ir::ops;
 use std::collections::HashSet;
 
+use monopour_ir::typed::{Slice, tensor};
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value, interfaces};
 
 use crate::block_order::BlockOrder;
@@ -126,19 +127,9 @@ fn whole<'c>(
 }
 
 fn slice<'c>(rw: &mut Rewriter<'c>, insertion: Op<'c>, edits: &mut Vec<Edit<'c>>) -> Result<Value<'c>, Diagnostics> {
-    let mut segments = insertion.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
-    segments.remove(0);
-    let segments: Vec<i32> = segments.into_iter().map(|n| i32::try_from(n).unwrap_or(0)).collect();
-    let operands = needed_values(insertion);
-    let ty = insertion.operand(0).ty();
-    let mut spec = OpSpec::new(ops::tensor::EXTRACT_SLICE, insertion.location()).operands(&operands).results(&[ty]);
-    for name in ["static_offsets", "static_sizes", "static_strides"] {
-        if let Some(numbers) = insertion.attr(name) {
-            spec = spec.attr(name, numbers);
-        }
-    }
-    spec = spec.attr("operandSegmentSizes", Attr::dense_i32(rw.context(), &segments));
-    let slice = rw.create(spec)?;
+    let parts = Slice::of(insertion).expect("invariant: the op inserts a slice");
+    let (source, destination) = (insertion.operand(0), insertion.operand(1));
+    let slice = rw.create(tensor::extract_slice(insertion.location(), destination, &parts, source.ty()))?;
     edits.push(Edit::Made(slice));
     Ok(slice.result(0))
 }

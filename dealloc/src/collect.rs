@@ -45,11 +45,8 @@ pub(crate) struct Collected<'c> {
 
 /// Whether the body of this op is a dispatch, whose buffers later phases place.
 pub(crate) fn is_dispatch(op: Op) -> bool {
-    let mapped = || {
-        op.attr("mapping")
-            .and_then(|m| m.as_array())
-            .is_some_and(|m| m.iter().any(|a| a.to_string().starts_with("#gpu.")))
-    };
+    let mapped =
+        || op.attr("mapping").and_then(|m| m.as_array()).is_some_and(|m| m.iter().any(|a| a.dialect() == "gpu"));
     op.is(ops::scf::FORALL) && (op.attr(attributes::KERNEL).is_some() || mapped())
 }
 

@@ -18,6 +18,7 @@
 
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert};
 use monopour_ir::ops;
+use monopour_ir::typed::{Index, Slice, memref};
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::indicators::{If, if_owned};
@@ -85,19 +86,15 @@ fn grown<'c>(
     emit_deallocs: bool,
     rw: &mut Rewriter<'c>,
 ) -> Result<Value<'c>, Diagnostics> {
-    let (cx, loc, old, ty) = (op.context(), op.location(), op.operand(0), op.result(0).ty());
+    let (loc, old, ty) = (op.location(), op.operand(0), op.result(0).ty());
     let sizes: Vec<Value> = if wanted.fixed == DYNAMIC { vec![wanted.value] } else { vec![] };
-    let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
-    let mut alloc = OpSpec::new(ops::memref::ALLOC, loc)
-        .operands(&sizes)
-        .results(&[ty])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
+    let mut alloc = memref::alloc(loc, &sizes, ty);
     if let Some(alignment) = op.attr("alignment") {
         alloc = alloc.attr("alignment", alignment);
     }
     let new = rw.create(alloc)?.result(0);
     let part = Type::strided_memref(&[current.fixed], ty.element(), 0, &[1], ty.memref_space());
-    let front = part_of(ops::memref::SUBVIEW, op, new, part, current, rw)?;
+    let front = rw.create(memref::subview(loc, new, &front(current), part))?.result(0);
     rw.create(OpSpec::new(ops::memref::COPY, loc).operands(&[old, front]))?;
     if emit_deallocs {
         rw.create(OpSpec::new(ops::memref::DEALLOC, loc).operands(&[old]))?;
@@ -106,29 +103,12 @@ fn grown<'c>(
 }
 
 fn shrunk<'c>(op: Op<'c>, wanted: Size<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
-    part_of(ops::memref::REINTERPRET_CAST, op, op.operand(0), op.result(0).ty(), wanted, rw)
+    let cast = memref::reinterpret_cast(op.location(), op.operand(0), &front(wanted), op.result(0).ty());
+    Ok(rw.create(cast)?.result(0))
 }
 
-/// The first elements of a memref.
-fn part_of<'c>(
-    name: &str,
-    op: Op<'c>,
-    of: Value<'c>,
-    ty: Type<'c>,
-    size: Size<'c>,
-    rw: &mut Rewriter<'c>,
-) -> Result<Value<'c>, Diagnostics> {
-    let cx = op.context();
-    let mut spec = OpSpec::new(name, op.location()).operands(&[of]);
-    if size.fixed == DYNAMIC {
-        spec = spec.operands(&[size.value]);
-    }
-    let segments = [1, 0, i32::from(size.fixed == DYNAMIC), 0];
-    let spec = spec
-        .results(&[ty])
-        .attr("static_offsets", Attr::dense_i64(cx, &[0]))
-        .attr("static_sizes", Attr::dense_i64(cx, &[size.fixed]))
-        .attr("static_strides", Attr::dense_i64(cx, &[1]))
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments));
-    Ok(rw.create(spec)?.result(0))
+/// The slice of the first elements.
+fn front<'c>(size: Size<'c>) -> Slice<'c> {
+    let size = if size.fixed == DYNAMIC { Index::Dynamic(size.value) } else { Index::Static(size.fixed) };
+    Slice::new(vec![Index::Static(0)], vec![size])
 }

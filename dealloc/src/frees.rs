@@ -16,6 +16,7 @@
 use monopour_analysis::index::Id;
 use monopour_analysis::ownership::{Condition, ForwardTo, Owners, Ownership, Place, Placement, Transfer};
 use monopour_ir::ops;
+use monopour_ir::typed::memref;
 use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 use tracing::trace;
 
@@ -225,12 +226,7 @@ pub(crate) fn copy_of<'c>(rw: &mut Rewriter<'c>, at: Op<'c>, value: Value<'c>) -
         let spec = OpSpec::new(ops::memref::DIM, at.location()).operands(&[value, number]).results(&[Type::index(cx)]);
         sizes.push(rw.create(spec)?.result(0));
     }
-    let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
-    let alloc = OpSpec::new(ops::memref::ALLOC, at.location())
-        .operands(&sizes)
-        .results(&[fresh])
-        .attr("alignment", Attr::i64(cx, 64))
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
+    let alloc = memref::alloc(at.location(), &sizes, fresh).attr("alignment", Attr::i64(cx, 64));
     let buffer = rw.create(alloc)?.result(0);
     rw.create(OpSpec::new(ops::memref::COPY, at.location()).operands(&[value, buffer]))?;
     if fresh == ty {

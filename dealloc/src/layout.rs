@@ -9,6 +9,7 @@
 //! As large as the part of the view's buffer up to its last element. Limits: strides that are not negative.
 
 use monopour_ir::ops;
+use monopour_ir::typed::memref;
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value};
 
 /// A copy of a ranked memref with the same type, at the insertion point.
@@ -37,28 +38,15 @@ pub(crate) fn copy_in_layout<'c>(
     let none = rw.const_index(0, loc);
     length = rw.binary(ops::arith::MAXSI, length, none, loc)?;
     let buffer = rw.create(
-        OpSpec::new(ops::memref::ALLOC, loc)
-            .operands(&[length])
-            .results(&[Type::memref(&[DYNAMIC], ty.element, ty.memory_space)])
-            .attr("alignment", Attr::i64(cx, 64))
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0])),
+        memref::alloc(loc, &[length], Type::memref(&[DYNAMIC], ty.element, ty.memory_space))
+            .attr("alignment", Attr::i64(cx, 64)),
     )?;
     let dynamic = |known: &[i64], values: &[Value<'c>]| -> Vec<Value<'c>> {
         known.iter().zip(values).filter(|(k, _)| **k == DYNAMIC).map(|(_, v)| *v).collect()
     };
-    let parts = [dynamic(&[ty.offset], &[offset]), dynamic(&ty.shape, sizes), dynamic(&ty.strides, strides)];
-    let count = |values: &[Value<'c>]| i32::try_from(values.len()).unwrap_or(i32::MAX);
-    let segments = [1, count(&parts[0]), count(&parts[1]), count(&parts[2])];
-    let view = rw.create(
-        OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
-            .operands(&[buffer.result(0)])
-            .operands(&parts.concat())
-            .results(&[value.ty()])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
-            .attr("static_offsets", Attr::dense_i64(cx, &[ty.offset]))
-            .attr("static_sizes", Attr::dense_i64(cx, &ty.shape))
-            .attr("static_strides", Attr::dense_i64(cx, &ty.strides)),
-    )?;
+    let parts = (dynamic(&[ty.offset], &[offset]), dynamic(&ty.shape, sizes), dynamic(&ty.strides, strides));
+    let slice = ty.to_slice(parts.0, parts.1, parts.2).expect("invariant: a value per dynamic number");
+    let view = rw.create(memref::reinterpret_cast(loc, buffer.result(0), &slice, value.ty()))?;
     rw.create(OpSpec::new(ops::memref::COPY, loc).operands(&[value, view.result(0)]))?;
     Ok(view.result(0))
 }

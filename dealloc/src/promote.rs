@@ -17,6 +17,7 @@
 //! before the dispatch (D0104).
 
 use monopour_ir::ops;
+use monopour_ir::typed::{Index, Slice, memref};
 use monopour_ir::{
     Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Rewriter, Type, Value,
 };
@@ -134,13 +135,7 @@ fn hoist(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
     let shape = [&grid[..], &memref.shape].concat();
     rw.set_point(InsertionPoint::Before(dispatch));
     let ty = Type::memref(&shape, memref.element, memref.memory_space);
-    let all = rw.create(
-        OpSpec::new(ops::memref::ALLOC, loc)
-            .operands(&sizes)
-            .results(&[ty])
-            .attr("alignment", Attr::i64(cx, 64))
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count(&sizes), 0])),
-    )?;
+    let all = rw.create(memref::alloc(loc, &sizes, ty).attr("alignment", Attr::i64(cx, 64)))?;
     rw.set_point(InsertionPoint::After(dispatch));
     rw.create(OpSpec::new(ops::memref::DEALLOC, loc).operands(&all.results()))?;
     erase_deallocs(&mut rw, alloc);
@@ -149,20 +144,12 @@ fn hoist(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
         Type::memref(&shape, memref.element, memref.memory_space).as_memref().map(|m| m.strides).unwrap_or_default();
     let strides = &dense[grid.len()..];
     let slice_ty = Type::strided_memref(&memref.shape, memref.element, DYNAMIC, strides, memref.memory_space);
-    let offsets: Vec<i64> = shape.iter().enumerate().map(|(d, _)| if d < grid.len() { DYNAMIC } else { 0 }).collect();
-    let fixed: Vec<i64> = shape.iter().enumerate().map(|(d, s)| if d < grid.len() { 1 } else { *s }).collect();
+    let zeros = std::iter::repeat_n(Index::Static(0), memref.shape.len());
+    let offsets = ids.iter().copied().map(Index::Dynamic).chain(zeros).collect();
+    let tile = [&vec![1; grid.len()][..], &memref.shape].concat();
+    let tile = Index::mixed(&tile, alloc.operands()).expect("invariant: an allocation has its dynamic sizes");
     rw.set_point(InsertionPoint::Before(alloc));
-    let slice = rw.create(
-        OpSpec::new(ops::memref::SUBVIEW, loc)
-            .operands(&all.results())
-            .operands(&ids)
-            .operands(&alloc.operands())
-            .results(&[slice_ty])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, count(&ids), count(&alloc.operands()), 0]))
-            .attr("static_offsets", Attr::dense_i64(cx, &offsets))
-            .attr("static_sizes", Attr::dense_i64(cx, &fixed))
-            .attr("static_strides", Attr::dense_i64(cx, &vec![1; shape.len()])),
-    )?;
+    let slice = rw.create(memref::subview(loc, all.result(0), &Slice::new(offsets, tile), slice_ty))?;
     retype(&mut rw, alloc.result(0), slice.result(0));
     rw.erase(alloc);
     Ok(())
@@ -190,10 +177,6 @@ fn subview_type<'c>(view: Op<'c>) -> Option<Type<'c>> {
     let times = |a: i64, b: i64| if a == DYNAMIC || b == DYNAMIC { DYNAMIC } else { a * b };
     let strides: Vec<i64> = steps.iter().zip(&source.strides).map(|(a, b)| times(*a, *b)).collect();
     Some(Type::strided_memref(&result.shape, result.element, DYNAMIC, &strides, result.memory_space))
-}
-
-fn count(values: &[Value]) -> i32 {
-    i32::try_from(values.len()).unwrap_or(i32::MAX)
 }
 
 fn erase_deallocs<'c>(rw: &mut Rewriter<'c>, alloc: Op<'c>) {
@@ -233,9 +216,7 @@ fn promote(dispatch: Op, alloc: Op) -> Result<(), Diagnostics> {
     let Some(memref) = ty.as_memref() else { return Ok(()) };
     let shape = bounded_shape(alloc).unwrap_or_default();
     let stack_ty = Type::memref(&shape, memref.element, memref.memory_space);
-    let mut spec = OpSpec::new(ops::memref::ALLOCA, alloc.location())
-        .results(&[stack_ty])
-        .attr("operandSegmentSizes", Attr::dense_i32(alloc.context(), &[0, 0]));
+    let mut spec = memref::alloca(alloc.location(), &[], stack_ty);
     if let Some(value) = alloc.attr("alignment") {
         spec = spec.attr("alignment", value);
     }
@@ -255,36 +236,27 @@ pub(crate) fn dense_view<'c>(
     rw: &mut Rewriter<'c>,
     alloc: Op<'c>,
     stack: Value<'c>,
-    memref: &MemRefType<'c>,
+    ty: &MemRefType<'c>,
 ) -> Result<Value<'c>, Diagnostics> {
-    let (cx, loc, index) = (alloc.context(), alloc.location(), Type::index(alloc.context()));
-    let mut dynamic = alloc.operands().into_iter();
-    let sizes: Vec<Option<Value>> =
-        memref.shape.iter().map(|s| if *s == DYNAMIC { dynamic.next() } else { None }).collect();
+    let (loc, index) = (alloc.location(), Type::index(alloc.context()));
+    let sizes = Index::mixed(&ty.shape, alloc.operands()).expect("invariant: an allocation has its dynamic sizes");
     // Strides of the dense layout: computed where an inner size is dynamic.
-    let (mut strides, mut stride): (Vec<Value>, Option<Value>) = (vec![], None);
-    for (dim, known) in memref.strides.iter().enumerate().rev() {
-        if *known == DYNAMIC
-            && let Some(stride) = stride
-        {
-            strides.push(stride);
-        }
-        let size = sizes[dim].unwrap_or_else(|| rw.const_index(memref.shape[dim], loc));
+    let (mut strides, mut stride): (Vec<Index>, Option<Value>) = (vec![], None);
+    for (size, known) in sizes.iter().zip(&ty.strides).rev() {
+        strides.push(match stride {
+            Some(stride) if *known == DYNAMIC => Index::Dynamic(stride),
+            _ => Index::Static(*known),
+        });
+        let size = match size {
+            Index::Static(size) => rw.const_index(*size, loc),
+            Index::Dynamic(size) => *size,
+        };
         stride = Some(match stride {
             None => size,
             Some(s) => rw.create(OpSpec::new(ops::arith::MULI, loc).operands(&[s, size]).results(&[index]))?.result(0),
         });
     }
     strides.reverse();
-    let operands: Vec<Value> = alloc.operands();
-    let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
-        .operands(&[stack])
-        .operands(&operands)
-        .operands(&strides)
-        .results(&[alloc.result(0).ty()])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, count(&operands), count(&strides)]))
-        .attr("static_offsets", Attr::dense_i64(cx, &[0]))
-        .attr("static_sizes", Attr::dense_i64(cx, &memref.shape))
-        .attr("static_strides", Attr::dense_i64(cx, &memref.strides));
-    Ok(rw.create(spec)?.result(0))
+    let slice = Slice { offsets: vec![Index::Static(0)], sizes, strides };
+    Ok(rw.create(memref::reinterpret_cast(loc, stack, &slice, alloc.result(0).ty()))?.result(0))
 }

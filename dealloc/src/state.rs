@@ -2,8 +2,9 @@
 
 use monopour_ir::control_flow::{Traits, successor_operands};
 use monopour_ir::ops;
+use monopour_ir::typed::{Index, Slice, bufferization, memref};
 use monopour_ir::{
-    Attr, Block, Diagnostic, Diagnostics, HandleMap, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value,
+    Block, Diagnostic, Diagnostics, HandleMap, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value,
 };
 
 use crate::callees::Callees;
@@ -227,9 +228,8 @@ impl<'c, 'a> State<'c, 'a> {
             let never = self.constant(block, false);
             vec![never; values.len()]
         } else {
-            let bit = self.bit();
             self.stats.deallocs += 1;
-            let spec = dealloc_spec(at.location(), &freeable.bases, &freeable.conditions, &values, bit);
+            let spec = bufferization::dealloc(at.location(), &freeable.bases, &freeable.conditions, &values);
             self.create_before(at, spec)?.results()
         };
         let of_forwarded = indicators[..forwarded.len()].to_vec();
@@ -291,14 +291,7 @@ impl<'c, 'a> State<'c, 'a> {
             return self.metadata(at, value, &results);
         }
         // Only the address matters, not the rank.
-        let cx = self.rw.context();
-        let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
-            .operands(&[value])
-            .results(&[scalar])
-            .attr("static_offsets", Attr::dense_i64(cx, &[0]))
-            .attr("static_sizes", Attr::dense_i64(cx, &[]))
-            .attr("static_strides", Attr::dense_i64(cx, &[]))
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0]));
+        let spec = memref::reinterpret_cast(loc, value, &first_element(), scalar);
         let ranked = self.create_before(at, spec)?.result(0);
         self.metadata(at, ranked, &[scalar, index])
     }
@@ -316,22 +309,9 @@ pub(crate) fn has_memrefs(op: Op) -> bool {
         || (0..op.num_results()).any(|i| op.result(i).ty().is_memref())
 }
 
-/// `bufferization.dealloc`.
-pub(crate) fn dealloc_spec<'c, 's>(
-    loc: Location<'c>,
-    memrefs: &[Value<'c>],
-    conditions: &[Value<'c>],
-    retained: &[Value<'c>],
-    bit: Type<'c>,
-) -> OpSpec<'c, 's> {
-    let length = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    let segments = [length(memrefs.len()), length(conditions.len()), length(retained.len())];
-    OpSpec::new(ops::bufferization::DEALLOC, loc)
-        .operands(memrefs)
-        .operands(conditions)
-        .operands(retained)
-        .results(&vec![bit; retained.len()])
-        .attr("operandSegmentSizes", Attr::dense_i32(bit.context(), &segments))
+/// The slice of `memref.reinterpret_cast` that is the first element, without a dimension.
+pub(crate) fn first_element<'c>() -> Slice<'c> {
+    Slice { offsets: vec![Index::Static(0)], ..Slice::default() }
 }
 
 fn clone_of<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {

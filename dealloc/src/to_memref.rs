@@ -13,8 +13,9 @@
 
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert};
 use monopour_ir::ops;
+use monopour_ir::typed::memref;
 use monopour_ir::{
-    Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder,
+    Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder,
 };
 
 use crate::frees::copied_type;
@@ -74,7 +75,7 @@ fn ranked<'c>(op: Op<'c>, shape: &[i64], rw: &mut Rewriter<'c>) -> Result<Value<
         sizes.push(size_of(op, from, dim, rw)?);
     }
     let fresh = copied_type(ty).unwrap_or(ty);
-    let buffer = allocate(ops::memref::ALLOC, op, &sizes, fresh, rw)?;
+    let buffer = rw.create(memref::alloc(op.location(), &sizes, fresh))?.result(0);
     if fresh == ty {
         return Ok(buffer);
     }
@@ -88,7 +89,7 @@ fn unranked<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnost
     let zero = rw.const_index(0, loc);
     let one = rw.const_index(1, loc);
     let rank = rw.create(OpSpec::new(ops::memref::RANK, loc).operands(&[from]).results(&[index]))?.result(0);
-    let shape = allocate(ops::memref::ALLOCA, op, &[rank], Type::memref(&[DYNAMIC], index, None), rw)?;
+    let shape = rw.create(memref::alloca(loc, &[rank], Type::memref(&[DYNAMIC], index, None)))?.result(0);
     let region = Region::new();
     let body = Block::new(&[(index, loc), (index, loc)]);
     region.append(body);
@@ -102,7 +103,7 @@ fn unranked<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnost
     rw.create(OpSpec::new(ops::scf::YIELD, loc).operands(&[product]))?;
     rw.set_point(InsertionPoint::Before(op));
     let row = Type::memref(&[DYNAMIC], ty.element(), ty.memref_space());
-    let buffer = allocate(ops::memref::ALLOC, op, &[count], row, rw)?;
+    let buffer = rw.create(memref::alloc(loc, &[count], row))?.result(0);
     let spec = OpSpec::new(ops::memref::RESHAPE, loc).operands(&[buffer, shape]).results(&[ty]);
     Ok(rw.create(spec)?.result(0))
 }
@@ -110,20 +111,5 @@ fn unranked<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnost
 fn size_of<'c>(op: Op<'c>, memref: Value<'c>, dim: Value<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let spec =
         OpSpec::new(ops::memref::DIM, op.location()).operands(&[memref, dim]).results(&[Type::index(op.context())]);
-    Ok(rw.create(spec)?.result(0))
-}
-
-fn allocate<'c>(
-    name: &str,
-    op: Op<'c>,
-    sizes: &[Value<'c>],
-    ty: Type<'c>,
-    rw: &mut Rewriter<'c>,
-) -> Result<Value<'c>, Diagnostics> {
-    let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
-    let spec = OpSpec::new(name, op.location())
-        .operands(sizes)
-        .results(&[ty])
-        .attr("operandSegmentSizes", Attr::dense_i32(op.context(), &[count, 0]));
     Ok(rw.create(spec)?.result(0))
 }

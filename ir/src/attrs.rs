@@ -174,6 +174,10 @@ impl<'c> Attr<'c> {
         }
         self.as_array()?.iter().map(Attr::as_int).collect()
     }
+    /// The dialect of the attribute, `gpu`.
+    pub fn dialect(self) -> &'c str {
+        string::from_ref(c!(mlirDialectGetNamespace(c!(mlirAttributeGetDialect(self.raw())))))
+    }
     /// Type that the attribute carries (of an elements attribute: its shaped type).
     pub fn value_type(&self) -> Type<'c> {
         Type::from_raw(c!(mlirAttributeGetType(self.raw())))

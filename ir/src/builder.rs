@@ -23,6 +23,14 @@ impl<'c, 'a> OpSpec<'c, 'a> {
         let (operands, results) = (SmallVec::new(), Some(SmallVec::new()));
         Self { name, loc, operands, results, attrs: vec![], regions: vec![], successors: vec![] }
     }
+    /// The location.
+    pub(crate) fn location(&self) -> Location<'c> {
+        self.loc
+    }
+    /// Whether an attribute of this name is set.
+    pub(crate) fn has_attr(&self, name: &str) -> bool {
+        self.attrs.iter().any(|(known, _)| *known == name)
+    }
     /// Appends operands.
     pub fn operands(mut self, operands: &[Value<'c>]) -> Self {
         self.operands.extend_from_slice(operands);

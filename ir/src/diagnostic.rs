@@ -6,6 +6,11 @@ use std::ffi::c_void;
 use std::fmt;
 
 impl<'c> Location<'c> {
+    /// The context.
+    pub fn context(self) -> Context<'c> {
+        Context::from_raw(c!(mlirLocationGetContext(self.raw())))
+    }
+
     /// The unknown location.
     pub fn unknown(cx: Context<'c>) -> Self {
         melior::ir::Location::unknown(cx.to_melior()).into()

@@ -4,12 +4,12 @@
 
 use melior::ContextRef;
 
-/// Defines a handle of one of melior's kinds of reference: `Copy`, compared and hashed by address, bound to its context.
+/// Defines handles, each of one of melior's kinds of reference: `Copy`, compared and hashed by address, bound to its context.
 ///
 /// melior's own references compare by a call, print the whole IR for `Debug`, cannot be keys of a map, and are not laid out
 /// like the C API's handles.
-macro_rules! handle {
-    ($(#[$doc:meta])* $name:ident($melior:ty), $raw:ident) => {
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident($melior:ty), $raw:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         // Lists of handles are passed to MLIR, and filled by it, as lists of its own.
@@ -81,52 +81,28 @@ macro_rules! handle {
                 write!(f, "{}({:#x})", stringify!($name), self.address())
             }
         }
-    };
+    )*};
 }
 
-handle! {
+handles! {
     /// An operation.
-    Op(melior::ir::OperationRef<'c, 'c>), MlirOperation
-}
-
-handle! {
+    Op(melior::ir::OperationRef<'c, 'c>), MlirOperation;
     /// A basic block.
-    Block(melior::ir::BlockRef<'c, 'c>), MlirBlock
-}
-
-handle! {
+    Block(melior::ir::BlockRef<'c, 'c>), MlirBlock;
     /// A region of an op.
-    Region(melior::ir::RegionRef<'c, 'c>), MlirRegion
-}
-
-handle! {
+    Region(melior::ir::RegionRef<'c, 'c>), MlirRegion;
     /// An SSA value: an op result or a block argument.
-    Value(melior::ir::Value<'c, 'c>), MlirValue
-}
-
-handle! {
+    Value(melior::ir::Value<'c, 'c>), MlirValue;
     /// A uniqued MLIR type.
-    Type(melior::ir::Type<'c>), MlirType
-}
-
-handle! {
+    Type(melior::ir::Type<'c>), MlirType;
     /// A uniqued MLIR attribute.
-    Attr(melior::ir::Attribute<'c>), MlirAttribute
-}
-
-handle! {
+    Attr(melior::ir::Attribute<'c>), MlirAttribute;
     /// A uniqued affine map.
-    AffineMap(melior::ir::AffineMap<'c>), MlirAffineMap
-}
-
-handle! {
+    AffineMap(melior::ir::AffineMap<'c>), MlirAffineMap;
     /// A uniqued affine expression.
-    AffineExpr(melior::ir::AffineExpr<'c>), MlirAffineExpr
-}
-
-handle! {
+    AffineExpr(melior::ir::AffineExpr<'c>), MlirAffineExpr;
     /// A source location of the IR.
-    Location(melior::ir::Location<'c>), MlirLocation
+    Location(melior::ir::Location<'c>), MlirLocation;
 }
 
 /// A reference to an MLIR context: `Copy`, and bound to the context that [`Context::scope`] frees.

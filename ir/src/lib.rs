@@ -10,6 +10,7 @@
 //! * `module`, `source_text`: parsing text and bytecode, text that is refused before.
 //! * `builder`, `template`, `recreate`: creating ops.
 //! * `rewriter`, `rewriter/`: changes with a journal; erasing.
+//! * `segments`, [`typed`], `typed/`: operand segments; typed views and builders of ops, a file per dialect; enum attributes.
 //! * [`interfaces`], [`control_flow`], [`bufferizable`]: upstream's op interfaces.
 //! * [`conversion`], `conversion/`: the dialect conversion driver.
 //! * `structure`, `call_graph`, `associative`, `reshapes`: structural keys, calls of functions, the ops of reductions, reshapes that crash upstream's pass.
@@ -68,11 +69,13 @@ mod pass;
 mod recreate;
 mod reshapes;
 mod rewriter;
+mod segments;
 mod source_text;
 mod string;
 mod structure;
 mod template;
 mod transform;
+pub mod typed;
 mod types;
 mod value;
 

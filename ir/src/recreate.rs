@@ -22,7 +22,7 @@ impl<'c> Rewriter<'c> {
     ///
     /// # Errors
     /// As [`Rewriter::recreate`].
-    pub fn recreate_with(
+    pub(crate) fn recreate_with(
         &mut self,
         op: Op<'c>,
         operands: &[Value<'c>],

@@ -13,6 +13,7 @@
 //! ones it reads a missing attribute and ends the process. The op has both sizes as operands, so none has to be computed.
 
 use crate::ops;
+use crate::typed::memref;
 use crate::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 /// Rewrites every `memref.expand_shape` in `root` that expands one dimension into several of unknown size.
@@ -72,18 +73,8 @@ fn open<'c>(rw: &mut Rewriter<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let strides: Vec<Value> = strides.into_iter().map(|stride| stride.unwrap_or(unit)).collect();
     let offset = unknown(&[result.offset], &parts[1..2]);
     let (sizes, strides) = (unknown(&result.shape, &sizes), unknown(&result.strides, &strides));
-    let count = |values: &[Value<'c>]| i32::try_from(values.len()).unwrap_or(i32::MAX);
-    let segments = [1, count(&offset), count(&sizes), count(&strides)];
-    let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
-        .operands(&[parts[0]])
-        .operands(&offset)
-        .operands(&sizes)
-        .operands(&strides)
-        .results(&[op.result(0).ty()])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
-        .attr("static_offsets", Attr::dense_i64(cx, &[result.offset]))
-        .attr("static_sizes", Attr::dense_i64(cx, &result.shape))
-        .attr("static_strides", Attr::dense_i64(cx, &result.strides));
+    let slice = result.to_slice(offset, sizes, strides).expect("invariant: a value per dynamic number");
+    let spec = memref::reinterpret_cast(loc, parts[0], &slice, op.result(0).ty());
     let open = rw.create(spec)?.result(0);
     rw.replace_op(op, &[open]);
     Ok(())

@@ -6,6 +6,7 @@ mod lowerings;
 mod opt;
 mod structure;
 mod templates;
+mod typed;
 
 use monopour_ir::{Context, Module, WalkOrder, apply_named_sequence, run_passes};
 

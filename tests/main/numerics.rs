@@ -227,6 +227,22 @@ fn contraction_of_products_and_sums() {
     }
 }
 
+/// A product and a constant factor: rounded in the order of the program, or with the constant multiplied first.
+#[test]
+fn constant_factors_of_products() {
+    let values = numbers(4096);
+    let body = "%p = arith.mulf %a, %a : f32\n%k = arith.constant 200.0 : f32\n%r = arith.mulf %p, %k : f32";
+    let text = pointwise(4096, &["f32"], &[("f32", body)]);
+    for place in places() {
+        let out = &place.floats(&text, &[floats(&values)])[0];
+        for (x, found) in values.iter().zip(out) {
+            let (in_order, constant_first) = ((x * x) * 200.0, (x * 200.0) * x);
+            let right = *found == in_order || place.gpu && *found == constant_first;
+            assert!(right, "{}: {x} gives {found}, not {in_order}", place.name());
+        }
+    }
+}
+
 /// Sums are within the bound of any order, exact for whole numbers, and reproducible.
 #[test]
 fn reassociation_in_sums() {

@@ -3,6 +3,7 @@
 use monopour_analysis::facts::Definition;
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;
+use monopour_ir::typed::bufferization;
 use monopour_ir::{Diagnostic, Diagnostics, Op, Type, Value};
 
 use crate::boundary::Callees;
@@ -21,8 +22,7 @@ pub(super) fn add(models: &mut OpModels) {
 
 /// The `copy` operand of an alloc_tensor.
 pub(crate) fn copied_operand(op: Op) -> Option<usize> {
-    let segments = op.attr("operandSegmentSizes")?.as_ints()?;
-    (segments.get(1) == Some(&1)).then(|| usize::try_from(segments[0]).ok())?
+    bufferization::AllocTensor::of(op)?.copy_position()
 }
 
 struct AllocTensor;

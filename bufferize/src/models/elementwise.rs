@@ -12,7 +12,8 @@
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;
-use monopour_ir::{AffineMap, Attr, Block, InsertionPoint, Op, OpSpec, Region, Value, interfaces};
+use monopour_ir::typed::linalg::{self, IteratorType};
+use monopour_ir::{AffineMap, Block, InsertionPoint, Op, OpSpec, Region, Value, interfaces};
 
 use crate::boundary::Callees;
 use crate::op_model::{AliasModel, BufferInfo, Buffers, OpModel, UseModel};
@@ -88,17 +89,9 @@ fn loop_over<'c>(
     let arguments: Vec<_> = memrefs.iter().map(|m| (m.ty().element(), op.location())).collect();
     let region = Region::new();
     region.append(Block::new(&arguments));
-    let Some(parallel) = Attr::parse(cx, "#linalg.iterator_type<parallel>") else {
-        return Err(Declined::no_match("linalg is not loaded"));
-    };
-    let maps = vec![AffineMap::identity(cx, rank).to_attr(); memrefs.len()];
-    let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    let segments = [count(inputs), count(memrefs.len() - inputs)];
-    let spec = OpSpec::new(ops::linalg::GENERIC, op.location())
-        .operands(memrefs)
-        .attr("indexing_maps", Attr::array(cx, &maps))
-        .attr("iterator_types", Attr::array(cx, &vec![parallel; rank]))
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
-        .region(region);
-    Ok(rw.create(spec)?)
+    let (inputs, outputs) = memrefs.split_at(inputs);
+    let maps = vec![AffineMap::identity(cx, rank); memrefs.len()];
+    let iterators = linalg::iterator_types_attr(cx, &vec![IteratorType::Parallel; rank]);
+    let operands = linalg::Operands { inputs, outputs };
+    Ok(rw.create(linalg::generic(op.location(), operands, &maps, iterators, region))?)
 }

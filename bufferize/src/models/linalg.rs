@@ -2,6 +2,7 @@
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;
+use monopour_ir::typed;
 use monopour_ir::{Op, Value, interfaces};
 
 use crate::boundary::Callees;
@@ -54,11 +55,8 @@ pub(super) fn add(models: &mut OpModels) {
 
 /// Number of the first destination operand; the destinations are the last operands.
 fn first_init(op: Op) -> usize {
-    let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints());
-    match segments.as_deref() {
-        Some([inputs, _]) => usize::try_from(*inputs).unwrap_or(0),
-        _ => op.num_operands().saturating_sub(op.num_results()),
-    }
+    let outputs = || op.num_operands().saturating_sub(op.num_results());
+    typed::linalg::Structured::of(op).map_or_else(outputs, |structured| structured.num_inputs())
 }
 
 fn result_of<'c>(op: Op<'c>, operand: usize) -> Option<Value<'c>> {

@@ -2,7 +2,8 @@
 
 use monopour_ir::conversion::{ConversionRewriter, Declined};
 use monopour_ir::ops;
-use monopour_ir::{DYNAMIC, Diagnostics, Op, OpSpec, Region, Value};
+use monopour_ir::typed::{Index, scf::ForAll};
+use monopour_ir::{Diagnostics, Op, OpSpec, Region, Value};
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
@@ -141,17 +142,9 @@ fn shared_output<'c>(op: Op<'c>, operand: usize) -> Option<Value<'c>> {
 
 /// Number of iterations, if all bounds are static or constants.
 fn forall_trips(op: Op) -> Option<u64> {
-    let mut operands = op.operands().into_iter();
-    let mut numbers = |name: &str| -> Option<Vec<i64>> {
-        let fixed = op.attr(name)?.as_ints()?;
-        // Not lazily: each dynamic number takes its operand, known or not.
-        let known: Vec<Option<i64>> = fixed
-            .into_iter()
-            .map(|n| if n == DYNAMIC { operands.next().and_then(Value::constant_int) } else { Some(n) })
-            .collect();
-        known.into_iter().collect()
-    };
-    let (lower, upper, step) = (numbers("staticLowerBound")?, numbers("staticUpperBound")?, numbers("staticStep")?);
+    let bounds = ForAll::of(op)?.bounds()?;
+    let numbers = |list: Vec<Index<'_>>| list.into_iter().map(Index::constant).collect::<Option<Vec<i64>>>();
+    let (lower, upper, step) = (numbers(bounds.lower)?, numbers(bounds.upper)?, numbers(bounds.step)?);
     let mut trips = 1u64;
     for ((l, u), s) in lower.into_iter().zip(upper).zip(step) {
         if s <= 0 {
@@ -211,19 +204,10 @@ impl OpModel for Forall {
             rw.replace_all_uses(body.arg(first_argument + i), shared[i]);
             rw.erase_block_arg(body, first_argument + i);
         }
-        let mut segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
-        if let Some(last) = segments.last_mut() {
-            *last = 0;
-        }
-        let segments: Vec<i32> = segments.into_iter().map(|n| i32::try_from(n).unwrap_or(0)).collect();
-        let segments = monopour_ir::Attr::dense_i32(rw.context(), &segments);
-        let attrs = op.attrs();
-        let mut spec =
-            OpSpec::new(ops::scf::FORALL, op.location()).operands(&buffers.operands()[..first]).region(Region::new());
-        for &(name, ref value) in &attrs {
-            spec = spec.attr(name, if name == "operandSegmentSizes" { segments } else { *value });
-        }
-        let new = rw.create(spec)?;
+        let spec = OpSpec::new(ops::scf::FORALL, op.location()).region(Region::new());
+        let operands = buffers.operands();
+        let segment = |index| &operands[op.operand_segment(index)];
+        let new = rw.create(spec.operand_segments(&[segment(0), segment(1), segment(2), &[]]).attrs_of(op))?;
         rw.take_region(new.region(0), op.region(0));
         rw.replace_op(op, &shared);
         Ok(())

@@ -31,11 +31,11 @@ impl OpModel for ExtractSlice {
         vec![AliasModel::unknown(op.result(0))]
     }
     fn subset<'c>(&self, op: Op<'c>) -> Option<SubsetModel<'c>> {
-        Some(SubsetModel::Extraction { container: 0, result: op.result(0), slice: slice_of(op, 1)? })
+        Some(SubsetModel::Extraction { container: 0, result: op.result(0), slice: slice_of(op)? })
     }
     fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), monopour_ir::Diagnostics> {
         let shape = op.result(0).ty().shape().unwrap_or_default();
-        if let (Some(source), Some(slice)) = (types.of(op.operand(0)).as_memref(), slice_of(op, 1)) {
+        if let (Some(source), Some(slice)) = (types.of(op.operand(0)).as_memref(), slice_of(op)) {
             types.set(op.result(0), subview_type(&source, &slice, &shape));
         }
         Ok(())
@@ -48,7 +48,7 @@ impl OpModel for ExtractSlice {
         pass: &Rewriting<'c, '_>,
     ) -> Result<(), Declined> {
         let shape = op.result(0).ty().shape().unwrap_or_default();
-        let Some(slice) = slice_of(op, 1) else { return Err(pass.unsupported(op, "malformed offsets").into()) };
+        let Some(slice) = slice_of(op) else { return Err(pass.unsupported(op, "malformed offsets").into()) };
         let view = pass.subview(rw, op, buffers.operand(0), &slice, &shape)?;
         rw.replace_op(op, &[view]);
         Ok(())
@@ -57,7 +57,7 @@ impl OpModel for ExtractSlice {
 
 /// Whether an insert overwrites every element of its destination.
 fn overwrites_everything(op: Op) -> bool {
-    let (Some(slice), Some(shape)) = (slice_of(op, 2), op.operand(1).ty().shape()) else { return false };
+    let (Some(slice), Some(shape)) = (slice_of(op), op.operand(1).ty().shape()) else { return false };
     slice.offsets.iter().all(|o| *o == Index::Static(0))
         && slice.strides.iter().all(|s| *s == Index::Static(1))
         && slice.sizes.iter().zip(&shape).all(|(size, dim)| *dim >= 0 && *size == Index::Static(*dim))
@@ -72,7 +72,7 @@ fn insert_use<'c>(op: Op<'c>, operand: usize) -> UseModel<'c> {
 }
 
 fn insertion<'c>(op: Op<'c>) -> Option<SubsetModel<'c>> {
-    Some(SubsetModel::Insertion { source: Some(0), destination: 1, slice: Some(slice_of(op, 2)?) })
+    Some(SubsetModel::Insertion { source: Some(0), destination: 1, slice: Some(slice_of(op)?) })
 }
 
 /// A subview of the destination, and a copy into it unless the source already is that subview.
@@ -86,7 +86,7 @@ fn copy_into_slice<'c>(
         return Ok(());
     }
     let shape = op.operand(0).ty().shape().unwrap_or_default();
-    let Some(slice) = slice_of(op, 2) else { return Err(pass.unsupported(op, "malformed offsets").into()) };
+    let Some(slice) = slice_of(op) else { return Err(pass.unsupported(op, "malformed offsets").into()) };
     let view = pass.subview(rw, op, buffers.operand(1), &slice, &shape)?;
     pass.copy(rw, op, buffers.operand(0), view)?;
     Ok(())
@@ -129,7 +129,7 @@ fn written_output<'c>(op: Op<'c>) -> Option<(Op<'c>, usize)> {
 
 /// Whether a parallel insert overwrites every element of the loop's output, also with sizes by `tensor.dim` of the output.
 fn overwrites_output(op: Op) -> bool {
-    let (Some(slice), Some(shape)) = (slice_of(op, 2), op.operand(1).ty().shape()) else { return false };
+    let (Some(slice), Some(shape)) = (slice_of(op), op.operand(1).ty().shape()) else { return false };
     let given = written_output(op).map(|(forall, i)| forall.operand(forall.num_operands() - forall.num_results() + i));
     let is_size = |value: Value, dim: usize| {
         let asked = value.defining_op().filter(|op| op.is(ops::tensor::DIM) && op.num_operands() == 2);

@@ -19,7 +19,8 @@
 use monopour_ir::control_flow::{view_source, viewed};
 use monopour_ir::interfaces::{is_allocation_scope, is_region_branch, is_repetitive_region, type_bits};
 use monopour_ir::ops;
-use monopour_ir::{Attr, DYNAMIC, Diagnostics, HandleMap, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+use monopour_ir::typed::memref;
+use monopour_ir::{DYNAMIC, Diagnostics, HandleMap, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 use super::aliases::Aliases;
 use super::facts::{Frees, Reach, is_free, reaches};
@@ -188,21 +189,17 @@ fn bytes(alloc: Op, shape: &[i64], strides: &[i64]) -> Option<u64> {
 fn promote<'c>(rw: &mut Rewriter<'c>, promotion: Promotion<'c>) -> Result<(), Diagnostics> {
     let Promotion { alloc, frees, bound } = promotion;
     frees.into_iter().for_each(|free| rw.erase(free));
-    let (cx, ty) = (alloc.context(), alloc.result(0).ty());
+    let ty = alloc.result(0).ty();
     let stack_ty = match (&bound, ty.as_memref()) {
         (Some(shape), Some(memref)) => Type::memref(shape, memref.element, memref.memory_space),
         _ => ty,
     };
-    let sizes = if bound.is_some() { vec![] } else { alloc.operands() };
-    let attrs = alloc.attrs();
     rw.set_point(InsertionPoint::Before(alloc));
-    let mut spec = OpSpec::new(ops::memref::ALLOCA, alloc.location()).operands(&sizes).results(&[stack_ty]);
-    for &(name, ref value) in &attrs {
-        let segments = Attr::dense_i32(cx, &[0, 0]);
-        let is_replaced = bound.is_some() && name == "operandSegmentSizes";
-        spec = spec.attr(name, if is_replaced { segments } else { *value });
-    }
-    let stack = rw.create(spec)?.result(0);
+    let spec = match bound {
+        Some(_) => memref::alloca(alloc.location(), &[], stack_ty),
+        None => OpSpec::new(ops::memref::ALLOCA, alloc.location()).operands(&alloc.operands()).results(&[stack_ty]),
+    };
+    let stack = rw.create(spec.attrs_of(alloc))?.result(0);
     let value = match (bound, ty.as_memref()) {
         (Some(_), Some(memref)) => dense_view(rw, alloc, stack, &memref)?,
         _ => stack,

@@ -20,6 +20,7 @@
 //! Differs: an allocation becomes the argument only if every return has it for this result; upstream merges different ones.
 
 use monopour_ir::ops;
+use monopour_ir::typed;
 use monopour_ir::{Attr, Block, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 use super::calls::{Calls, change_call, change_signature, is_private, returns};
@@ -236,16 +237,12 @@ fn make_buffer<'c>(
     given: &[Value<'c>],
     options: &OutParamOptions,
 ) -> Result<Value<'c>, Diagnostics> {
-    let (cx, loc) = (rw.context(), call.location());
+    let loc = call.location();
     let Some(memref) = param.ty.as_memref() else { return Ok(call.result(param.index)) };
     let sizes: Vec<Value> = param.sizes.iter().flatten().map(|size| size.replay(rw, given)).collect();
     let sizes = if is_static(param.ty) { vec![] } else { sizes };
-    let count = i32::try_from(sizes.len()).unwrap_or(i32::MAX);
     let dense = Type::memref(&memref.shape, memref.element, memref.memory_space);
-    let mut spec = OpSpec::new(ops::memref::ALLOC, loc)
-        .operands(&sizes)
-        .results(&[dense])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[count, 0]));
+    let mut spec = typed::memref::alloc(loc, &sizes, dense);
     if let Some(alignment) = param.alloc.and_then(|a| a.attr("alignment")).filter(|_| options.extensions) {
         spec = spec.attr("alignment", alignment);
     }

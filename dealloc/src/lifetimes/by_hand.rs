@@ -19,6 +19,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use monopour_analysis::index::{Id, OpId, ValueId};
 use monopour_analysis::lifetimes::{Kind, LifetimeFacts};
+use monopour_ir::typed::bufferization::Dealloc;
 use monopour_ir::{Diagnostic, Diagnostics, Op, WalkOrder};
 
 use super::collect::Collected;
@@ -127,11 +128,7 @@ fn frees<'c>(collected: &Collected<'c>) -> Vec<Free<'c>> {
 
 /// The number of leading operands that are freed.
 fn freed_operands(op: Op) -> usize {
-    if !is_conditional(op) {
-        return 1;
-    }
-    let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
-    segments.first().and_then(|count| usize::try_from(*count).ok()).unwrap_or(0)
+    Dealloc::of(op).map_or(1, |dealloc| dealloc.memref_positions().len())
 }
 
 /// Leaves frees that may free the memory of one that is left, and a `bufferization.dealloc` whose results have other

@@ -1,7 +1,9 @@
 //! Indicators, pointers and frees as operations.
 
+use crate::state::first_element;
 use monopour_ir::control_flow::viewed;
 use monopour_ir::ops;
+use monopour_ir::typed;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::indicators::{If, if_owned};
@@ -39,14 +41,7 @@ fn base<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, value: Value<'c>) -> Made<
         }
         // For an unranked memref the first element suffices.
         let first = Type::memref(&[], ty.element(), ty.memref_space());
-        let cx = rw.context();
-        let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
-            .operands(&[value])
-            .results(&[first])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0]))
-            .attr("static_offsets", Attr::dense_i64(cx, &[0]))
-            .attr("static_sizes", Attr::dense_i64(cx, &[]))
-            .attr("static_strides", Attr::dense_i64(cx, &[]));
+        let spec = typed::memref::reinterpret_cast(loc, value, &first_element(), first);
         return Ok(rw.create(spec)?.result(0));
     };
     if memref.is_identity() {

@@ -1,6 +1,7 @@
 //! How the ops of `scf` and `affine`, and `memref.alloca_scope`, forward memrefs between their regions.
 
 use monopour_ir::ops;
+use monopour_ir::typed::affine;
 use monopour_ir::{Op, Value};
 
 /// The receiver of forwarded memrefs.
@@ -48,17 +49,14 @@ fn entering<'c>(op: Op<'c>) -> Option<RegionFlow<'c>> {
         | ops::affine::IF
         | ops::memref::ALLOCA_SCOPE => (vec![], (0..op.num_regions()).map(|r| arguments(op, r)).collect()),
         ops::scf::FOR => (memrefs(op.operands().split_off(3)), vec![arguments(op, 0), results(op)]),
-        ops::affine::FOR => (memrefs(op.operands().split_off(bounds_of(op)?)), vec![arguments(op, 0), results(op)]),
+        ops::affine::FOR => (
+            memrefs(op.operands().split_off(affine::For::of(op)?.init_positions().start)),
+            vec![arguments(op, 0), results(op)],
+        ),
         ops::scf::WHILE => (memrefs(op.operands()), vec![arguments(op, 0)]),
         _ => return None,
     };
     Some(RegionFlow { sources, targets })
-}
-
-/// The number of operands of an `affine.for` that belong to its bounds.
-fn bounds_of(op: Op) -> Option<usize> {
-    let segments = op.attr("operandSegmentSizes")?.as_ints()?;
-    usize::try_from(segments.first()? + segments.get(1)?).ok()
 }
 
 fn leaving<'c>(op: Op<'c>) -> Option<RegionFlow<'c>> {

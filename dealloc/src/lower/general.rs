@@ -1,6 +1,7 @@
 //! A dealloc of several memrefs by lists of pointers and indicators, which loops compare.
 
 use monopour_ir::ops;
+use monopour_ir::typed::memref;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
 
 use super::{Dealloc, EQUAL, NOT_EQUAL, compare, free_if, pointer_of};
@@ -39,15 +40,15 @@ pub(super) fn lower<'c>(
     let (cx, loc) = (op.context(), op.location());
     let (index, bit) = (Type::index(cx), Type::integer(cx, 1));
     let (count, kept) = (parts.memrefs.len(), parts.retained.len());
-    let pointers = list(ops::memref::ALLOC, loc, count, index, rw)?;
-    let conditions = list(ops::memref::ALLOC, loc, count, bit, rw)?;
-    let retained = list(ops::memref::ALLOC, loc, kept, index, rw)?;
+    let pointers = list(memref::alloc, loc, count, index, rw)?;
+    let conditions = list(memref::alloc, loc, count, bit, rw)?;
+    let retained = list(memref::alloc, loc, kept, index, rw)?;
     fill(op, parts, (pointers, conditions, retained), rw)?;
     let given = dynamic(loc, pointers, rw)?;
     let flags = dynamic(loc, conditions, rw)?;
     let mut given = vec![given, dynamic(loc, retained, rw)?, flags];
-    let frees = list(ops::memref::ALLOC, loc, count, bit, rw)?;
-    let owned = list(ops::memref::ALLOC, loc, kept, bit, rw)?;
+    let frees = list(memref::alloc, loc, count, bit, rw)?;
+    let owned = list(memref::alloc, loc, kept, bit, rw)?;
     for memref in [frees, owned] {
         given.push(dynamic(loc, memref, rw)?);
     }
@@ -72,11 +73,11 @@ pub(super) fn lower_on_stack<'c>(
     if let Some(entry) = scope_of(op) {
         rw.set_point(InsertionPoint::Start(entry));
     }
-    let pointers = list(ops::memref::ALLOCA, loc, count, index, rw)?;
-    let conditions = list(ops::memref::ALLOCA, loc, count, bit, rw)?;
-    let retained = list(ops::memref::ALLOCA, loc, kept, index, rw)?;
-    let frees = list(ops::memref::ALLOCA, loc, count, bit, rw)?;
-    let owned = list(ops::memref::ALLOCA, loc, kept, bit, rw)?;
+    let pointers = list(memref::alloca, loc, count, index, rw)?;
+    let conditions = list(memref::alloca, loc, count, bit, rw)?;
+    let retained = list(memref::alloca, loc, kept, index, rw)?;
+    let frees = list(memref::alloca, loc, count, bit, rw)?;
+    let owned = list(memref::alloca, loc, kept, bit, rw)?;
     rw.set_point(InsertionPoint::Before(op));
     fill(op, parts, (pointers, conditions, retained), rw)?;
     let lists = Lists { pointers, conditions, retained, frees, owned };
@@ -100,16 +101,14 @@ fn scope_of<'c>(op: Op<'c>) -> Option<Block<'c>> {
 }
 
 fn list<'c>(
-    name: &str,
+    room: impl Fn(Location<'c>, &[Value<'c>], Type<'c>) -> OpSpec<'c, 'static>,
     loc: Location<'c>,
     count: usize,
     element: Type<'c>,
     rw: &mut Rewriter<'c>,
 ) -> Result<Value<'c>, Diagnostics> {
     let length = i64::try_from(count).unwrap_or(i64::MAX);
-    let spec = OpSpec::new(name, loc)
-        .results(&[Type::memref(&[length], element, None)])
-        .attr("operandSegmentSizes", Attr::dense_i32(rw.context(), &[0, 0]));
+    let spec = room(loc, &[], Type::memref(&[length], element, None));
     Ok(rw.create(spec)?.result(0))
 }
 

@@ -1,7 +1,7 @@
 //! Operations that forward memrefs through regions: an indicator goes with each, as operand, argument and result.
 
 use monopour_ir::control_flow::{Traits, entry_operands};
-use monopour_ir::{Attr, Diagnostics, Op};
+use monopour_ir::{Diagnostics, Op};
 
 use super::OwnershipModel;
 use crate::ownership::BlockOwnership;
@@ -41,19 +41,17 @@ fn pass_in<'c>(op: Op<'c>, state: &mut State<'c, '_>) {
     let end = entry.first + entry.count;
     operands.splice(end..end, std::iter::repeat_n(never, count));
     // The segment that ends with the forwarded operands takes the indicators.
-    let sizes = op.attr("operandSegmentSizes").and_then(|a| a.as_ints());
+    let sizes = op.operand_segments();
     state.rewriter().set_operands(op, &operands);
     if let Some(mut sizes) = sizes {
         let mut at = 0;
         for size in &mut sizes {
             at += *size;
-            if usize::try_from(at) == Ok(end) && *size > 0 {
-                *size += i64::try_from(count).unwrap_or(i64::MAX);
+            if at == end && *size > 0 {
+                *size += count;
                 break;
             }
         }
-        let sizes: Vec<i32> = sizes.iter().map(|size| i32::try_from(*size).unwrap_or(i32::MAX)).collect();
-        let sizes = Attr::dense_i32(op.context(), &sizes);
-        state.rewriter().set_attr(op, "operandSegmentSizes", sizes);
+        state.rewriter().set_operand_segments(op, &sizes);
     }
 }

@@ -4,13 +4,13 @@ use monopour_ir::ops;
 use std::collections::{HashMap, HashSet};
 
 use monopour_ir::interfaces::{EffectKind, memory_effects};
-use monopour_ir::{Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+use monopour_ir::typed::bufferization;
+use monopour_ir::{Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Value};
 
 use super::index::Index;
 use super::origins::{Origin, Origins};
 use crate::lower::Dealloc;
 use crate::ownership::{is_false, is_true};
-use crate::state::dealloc_spec;
 
 /// Memrefs with their indicators, and retained memrefs, by the number of the result of the original op.
 #[derive(Clone, Debug, Default)]
@@ -274,9 +274,8 @@ impl<'c> Work<'c, '_> {
         }
         let (memrefs, conditions): (Vec<Value>, Vec<Value>) = piece.memrefs.iter().copied().unzip();
         let retained: Vec<Value> = piece.retained.iter().map(|(value, _)| *value).collect();
-        let bit = Type::integer(self.op.context(), 1);
         self.rw.set_point(InsertionPoint::Before(self.op));
-        let new = self.rw.create(dealloc_spec(self.op.location(), &memrefs, &conditions, &retained, bit))?;
+        let new = self.rw.create(bufferization::dealloc(self.op.location(), &memrefs, &conditions, &retained))?;
         Ok(piece.retained.iter().map(|(_, number)| *number).zip(new.results()).collect())
     }
 

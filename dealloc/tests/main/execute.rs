@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use monopour_dealloc::Options;
+use monopour_ir::typed::bufferization::Dealloc;
 use monopour_ir::{Block, Module, Op, Value};
 use monopour_testkit::random::seeds;
 
@@ -232,8 +233,7 @@ impl<'c> Machine<'c> {
     }
 
     fn conditional_dealloc(&mut self, op: Op<'c>) -> Result<Vec<Val>, String> {
-        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).expect("segments");
-        let n = segments[0] as usize;
+        let n = Dealloc::of(op).expect("a dealloc").memref_positions().len();
         let operands = op.operands();
         let mut retained = Vec::new();
         for v in &operands[2 * n..] {

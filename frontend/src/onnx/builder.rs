@@ -4,6 +4,7 @@
 
 use super::DataType;
 use super::operand::{Known, Operand};
+use super::registry::Registry;
 use super::symbolic::{Atom, Dim};
 use super::tensor::Tensor;
 use crate::import::Weight;
@@ -23,6 +24,8 @@ pub enum Failure {
     Node(String),
     /// MLIR's diagnostics.
     Ir(Diagnostics),
+    /// A node of a graph within, which has been reported.
+    Reported,
 }
 
 impl From<String> for Failure {
@@ -58,11 +61,19 @@ pub struct Builder<'c> {
     /// Weights by the names of their resources.
     pub(super) weights: BTreeMap<String, Weight>,
     unnamed: usize,
+    /// The lowerings.
+    pub(super) registry: Rc<Registry>,
+    /// Names of graphs, the innermost last.
+    pub(super) scopes: Vec<HashMap<String, Option<Operand<'c>>>>,
+    /// What is wrong with the model.
+    pub(super) found: Diagnostics,
+    /// The model's file.
+    pub(super) file: String,
 }
 
 impl<'c> Builder<'c> {
-    /// A builder that inserts at `point`.
-    pub fn new(cx: Context<'c>, point: InsertionPoint<'c>) -> Self {
+    /// A builder that inserts at `point`, with the lowerings and file of a model.
+    pub fn new(cx: Context<'c>, point: InsertionPoint<'c>, registry: Registry, file: &str) -> Self {
         Self {
             ir: IrBuilder::new(cx, point),
             loc: Location::unknown(cx),
@@ -71,6 +82,10 @@ impl<'c> Builder<'c> {
             resources: HashMap::new(),
             weights: BTreeMap::new(),
             unnamed: 0,
+            registry: Rc::new(registry),
+            scopes: vec![],
+            found: Diagnostics::default(),
+            file: file.to_owned(),
         }
     }
     /// The context.
@@ -189,6 +204,25 @@ impl<'c> Builder<'c> {
         let name = format!("?{}", self.unnamed);
         self.define(&name, value);
         Dim::symbol(&name)
+    }
+    /// The size of a value's dimension, read from the value.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn dim_of(&mut self, value: Value<'c>, axis: usize) -> Result<Value<'c>, Failure> {
+        let index = Type::index(self.context());
+        let axis = self.int(index, axis as i64);
+        self.op(ops::tensor::DIM, &[value, axis], index)
+    }
+    /// The number of symbols so far: those of a region are not visible after it, see [`Self::outlives`].
+    pub fn mark(&self) -> usize {
+        self.unnamed
+    }
+    /// Whether a size has none of the symbols that were made after the mark.
+    pub fn outlives(&self, dim: &Dim, mark: usize) -> bool {
+        dim.symbols()
+            .iter()
+            .all(|s| s.strip_prefix('?').and_then(|n| n.parse::<usize>().ok()).is_none_or(|n| n <= mark))
     }
     /// A size as an index value.
     ///

@@ -5,7 +5,7 @@
 //!   --lower--> func.func of linalg on tensors, constants with their weights
 //! ```
 //!
-//! * [`Model`]: an open file. `lower`: the nodes, one by one, by the [`Registry`].
+//! * [`Model`]: an open file. `lower`: its function. `nodes`: the nodes, one by one, by the [`Registry`].
 //! * `symbolic`: sizes as expressions; `operand`: values with their types, and with their elements where these are known.
 //! * `builder`: ops on these values; `structured`: its linalg ops; `reshape`: its views; `fold`: known elements;
 //!   `run_time`: sizes that data decides.
@@ -19,6 +19,7 @@ pub mod graph;
 mod lower;
 mod model;
 pub mod node;
+mod nodes;
 pub mod operand;
 mod ops;
 pub mod proto;

@@ -182,6 +182,10 @@ impl<'c> NodeContext<'_, 'c> {
             None => Ok(None),
         }
     }
+    /// Whether integers that are an operand since a version are read at run time.
+    pub fn is_read(&self, version: i64, at: usize) -> bool {
+        self.opset() >= version && self.optional(at).is_some_and(|o| o.as_ints().is_none())
+    }
     /// The elements of an operand that must be known.
     ///
     /// # Errors

@@ -8,7 +8,8 @@ use monopour_ir::{Type, Value, ops};
 /// Most elements that are read one by one.
 const MAX_READ: i64 = 64;
 
-/// Predicates of signed integers.
+/// Predicates of integers.
+const EQUAL: i64 = 0;
 const LESS: i64 = 2;
 
 impl<'c> Builder<'c> {
@@ -63,5 +64,60 @@ impl<'c> Builder<'c> {
     pub fn where_less(&mut self, [x, y]: [Value<'c>; 2], [a, b]: [Value<'c>; 2]) -> Result<Value<'c>, Failure> {
         let less = self.compare(LESS, x, y)?;
         self.select(less, a, b)
+    }
+
+    /// Dimensions that are read at run time, counted from the front.
+    ///
+    /// # Errors
+    /// As [`Self::elements_of`].
+    pub fn axes_of(&mut self, axes: &Operand<'c>, rank: usize) -> Result<Vec<Value<'c>>, Failure> {
+        let index = Type::index(self.context());
+        let (zero, rank) = (self.int(index, 0), self.int(index, rank as i64));
+        let mut out = vec![];
+        for axis in self.elements_of(axes)? {
+            let counted = self.binary(ops::arith::ADDI, axis, rank)?;
+            out.push(self.where_less([axis, zero], [counted, axis])?);
+        }
+        Ok(out)
+    }
+
+    /// For each dimension whether it is among these axes.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn among(&mut self, axes: &[Value<'c>], rank: usize) -> Result<Vec<Value<'c>>, Failure> {
+        let (index, truth) = (Type::index(self.context()), Type::integer(self.context(), 1));
+        let mut out = vec![];
+        for d in 0..rank {
+            let d = self.int(index, d as i64);
+            let mut is = self.int(truth, 0);
+            for axis in axes {
+                let equal = self.compare(EQUAL, *axis, d)?;
+                is = self.binary(ops::arith::ORI, is, equal)?;
+            }
+            out.push(is);
+        }
+        Ok(out)
+    }
+
+    /// Of these sizes, in order, the first `count` that are not left out.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn without(&mut self, sizes: &[Value<'c>], left_out: &[Value<'c>], count: usize) -> Result<Vec<Dim>, Failure> {
+        let index = Type::index(self.context());
+        let (zero, one) = (self.int(index, 0), self.int(index, 1));
+        let (mut found, mut place) = (vec![zero; count], zero);
+        for (size, is_out) in sizes.iter().zip(left_out) {
+            for (at, found) in found.iter_mut().enumerate() {
+                let at = self.int(index, at as i64);
+                let here = self.compare(EQUAL, place, at)?;
+                let taken = self.select(here, *size, *found)?;
+                *found = self.select(*is_out, *found, taken)?;
+            }
+            let next = self.binary(ops::arith::ADDI, place, one)?;
+            place = self.select(*is_out, place, next)?;
+        }
+        Ok(found.into_iter().map(|size| self.new_symbol(size)).collect())
     }
 }

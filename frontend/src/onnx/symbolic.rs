@@ -211,6 +211,10 @@ impl Dim {
         }
         out
     }
+    /// The names of all symbols in it.
+    pub fn symbols(&self) -> Vec<&str> {
+        self.terms.keys().flatten().flat_map(Atom::symbols).collect()
+    }
     /// The name, if this is one symbol.
     pub fn as_symbol(&self) -> Option<&str> {
         match (self.constant, self.terms.iter().next()) {
@@ -229,6 +233,12 @@ impl Atom {
             Atom::Symbol(_) => true,
             Atom::FloorDiv(of) | Atom::Min(of) => of.0.is_not_negative() && of.1.is_not_negative(),
             Atom::Max(of) => of.0.is_not_negative() || of.1.is_not_negative(),
+        }
+    }
+    fn symbols(&self) -> Vec<&str> {
+        match self {
+            Atom::Symbol(name) => vec![name],
+            Atom::FloorDiv(of) | Atom::Min(of) | Atom::Max(of) => [of.0.symbols(), of.1.symbols()].concat(),
         }
     }
     fn bind(&self, sizes: &BTreeMap<String, i64>) -> Dim {

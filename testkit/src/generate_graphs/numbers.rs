@@ -234,11 +234,12 @@ impl Graph {
                 if signed { "sitofp" } else { "uitofp" }
             ),
             (_, BIT) => format!("%z = arith.constant 0.25 : {from}; %s = arith.cmpf ogt, %a, %z : {from}"),
+            // Powers of two: a driver may multiply by the constant first, which then rounds the same.
             (_, Dtype::Int(_)) if signed => format!(
-                "%k = arith.constant 100.0 : {from}; %n = arith.mulf %a, %k : {from}; %s = arith.fptosi %n : {from} to {to}"
+                "%k = arith.constant 64.0 : {from}; %n = arith.mulf %a, %k : {from}; %s = arith.fptosi %n : {from} to {to}"
             ),
             (_, Dtype::Int(_)) => format!(
-                "%k = arith.constant 200.0 : {from}; %n = arith.mulf %a, %k : {from}; %m = math.absf %n : {from}; \
+                "%k = arith.constant 128.0 : {from}; %n = arith.mulf %a, %k : {from}; %m = math.absf %n : {from}; \
                  %s = arith.fptoui %m : {from} to {to}"
             ),
             (Dtype::F64, _) => format!("%s = arith.truncf %a : {from} to {to}"),

@@ -84,10 +84,7 @@ impl<'c> Insert<'c, '_> {
     fn anew(&mut self, op: Op<'c>, operands: &[Value<'c>], more: usize) -> Result<Op<'c>, Diagnostics> {
         let mut results: Vec<Type> = op.results().iter().map(|r| r.ty()).collect();
         results.extend(std::iter::repeat_n(compare::bit(&self.rw), more));
-        let new = self.rw.recreate_with(op, operands, &results, |name, value| match name {
-            "operandSegmentSizes" => with_more(op, value, operands.len()),
-            _ => value,
-        })?;
+        let new = self.rw.recreate_extended(op, operands, &results)?;
         for (old, new) in op.results().into_iter().zip(new.results()) {
             self.collected.replace(old, new);
         }
@@ -259,14 +256,4 @@ fn is_plain(action: &Action) -> bool {
 
 fn op_memrefs<'c>(values: &[Value<'c>]) -> Vec<Value<'c>> {
     values.iter().copied().filter(|v| v.ty().is_memref()).collect()
-}
-
-/// Operand segment sizes for so many operands: the last segment takes the new ones.
-fn with_more<'c>(op: Op<'c>, segments: Attr<'c>, operands: usize) -> Attr<'c> {
-    let mut sizes: Vec<i32> =
-        segments.as_ints().unwrap_or_default().into_iter().filter_map(|n| i32::try_from(n).ok()).collect();
-    if let Some(last) = sizes.last_mut() {
-        *last += i32::try_from(operands - op.num_operands()).unwrap_or(0);
-    }
-    Attr::dense_i32(op.context(), &sizes)
 }

@@ -3,7 +3,8 @@
 
 use monopour_dealloc::around::{CopyRemovalOptions, remove_copies};
 use monopour_dealloc::run_ownership;
-use monopour_ir::{Attr, Context, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, WalkOrder};
+use monopour_ir::typed::memref;
+use monopour_ir::{Context, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, WalkOrder};
 use monopour_testkit::evaluate::lifetimes::{Program, Run, Watch, same_values};
 use monopour_testkit::generate_memrefs::{Shape, inputs, module};
 use monopour_testkit::random::{Rng, seeds};
@@ -125,9 +126,7 @@ fn part_of_block<'c>(rng: &mut Rng, alloc: Op<'c>) -> Option<(Op<'c>, Op<'c>)> {
 
 /// A buffer like another one, at the insertion point.
 fn like<'c>(rw: &mut Rewriter<'c>, alloc: Op<'c>) -> Value<'c> {
-    let segments = Attr::dense_i32(rw.context(), &[alloc.num_operands() as i32, 0]);
-    let spec = OpSpec::new("memref.alloc", alloc.location()).operands(&alloc.operands());
-    let spec = spec.results(&[alloc.result(0).ty()]).attr("operandSegmentSizes", segments);
+    let spec = memref::alloc(alloc.location(), &alloc.operands(), alloc.result(0).ty());
     rw.create(spec).expect("it builds").result(0)
 }
 

@@ -320,10 +320,6 @@ fn modulo<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if cx.flag("fmod", false)? {
         return apply(b, cx, FMOD);
     }
-    let dtype = cx.operand(0)?.dtype;
-    if dtype.is_float() {
-        return Err("Mod of floats needs fmod = 1".into());
-    }
     apply(b, cx, MODULO)
 }
 
@@ -339,6 +335,9 @@ const MODULO: Function = Function {
         if t.is_unsigned() {
             return b.binary(ops::arith::REMUI, x[0], x[1]);
         }
+        if t.is_float() {
+            return float_modulo(b, x);
+        }
         let rest = b.binary(ops::arith::REMSI, x[0], x[1])?;
         let zero = b.int(rest.ty(), 0);
         let signs = b.binary(ops::arith::XORI, rest, x[1])?;
@@ -347,6 +346,25 @@ const MODULO: Function = Function {
         let both = b.op(ops::arith::ANDI, &[differ, some], Type::integer(b.context(), 1))?;
         b.select(both, moved, rest)
     },
-    floats: |_| f64::NAN,
+    floats: |x| {
+        let rest = x[0] % x[1];
+        if rest != 0.0 && (rest < 0.0) != (x[1] < 0.0) { rest + x[1] } else { rest }
+    },
     sizes: |x| x[0].modulo(&x[1]),
 };
+
+/// The remainder with the divisor's sign; zero has it, too.
+fn float_modulo<'c>(b: &mut Builder<'c>, x: &[Value<'c>]) -> Result<Value<'c>, Failure> {
+    let rest = b.binary(ops::arith::REMF, x[0], x[1])?;
+    let zero = b.number(rest.ty(), 0.0);
+    let truth = Type::integer(b.context(), 1);
+    // Ordered less; ordered and not equal.
+    let (below, negative) = (b.compare(4, rest, zero)?, b.compare(4, x[1], zero)?);
+    let some = b.compare(6, rest, zero)?;
+    let differ = b.op(ops::arith::XORI, &[below, negative], truth)?;
+    let both = b.op(ops::arith::ANDI, &[differ, some], truth)?;
+    let moved = b.binary(ops::arith::ADDF, rest, x[1])?;
+    let rest = b.select(both, moved, rest)?;
+    let signed = b.binary(ops::math::COPYSIGN, rest, x[1])?;
+    b.select(some, rest, signed)
+}

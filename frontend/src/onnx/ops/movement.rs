@@ -44,6 +44,9 @@ fn pad<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     } else {
         paddings(b, cx.operand(1)?)?
     };
+    if cx.is_read(18, 3) {
+        return Err("its axes follow from data, which is not supported".into());
+    }
     let axes = match cx.optional(3) {
         Some(axes) => {
             cx.known_ints(axes, "axes")?.into_iter().map(|a| cx.axis(a, x.rank())).collect::<Result<_, _>>()?
@@ -282,5 +285,6 @@ fn space_to_depth<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<
     let columns = w.exact_quotient(&block).ok_or("its columns are not a multiple of the block")?;
     let shape = [n.clone(), c.times(size * size), rows.clone(), columns.clone()];
     let apart = [n.clone(), c.clone(), rows, block.clone(), columns, block];
-    blocks(b, x, &apart, &[0, 3, 5, 1, 2, 4], &shape)
+    let order = if cx.string("mode", "DCR")? == "CRD" { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
+    blocks(b, x, &apart, &order, &shape)
 }

@@ -70,8 +70,11 @@ fn reduction<'c>(
     after: Step,
 ) -> Results<'c> {
     let x = cx.operand(0)?;
-    let axes = axes(cx, &since, x.rank())?.unwrap_or_default();
     let reduction = Reduction { before, kind, after };
+    if cx.is_read(since.0, 1) {
+        return reduce_by_data(b, cx, |b, x, axes| reduce_read(b, x, axes, reduction));
+    }
+    let axes = axes(cx, &since, x.rank())?.unwrap_or_default();
     let reduced = reduce(b, x, &axes, reduction)?;
     let keep = cx.flag("keepdims", true)?;
     Ok(vec![if keep { kept(b, &reduced, x, &axes)? } else { reduced }])
@@ -86,6 +89,68 @@ pub(super) fn kept<'c>(
 ) -> Result<Operand<'c>, Failure> {
     let size = |d: usize| if axes.contains(&d) { Dim::constant(1) } else { x.shape[d].clone() };
     b.reshaped(reduced, &(0..x.rank()).map(size).collect::<Vec<_>>())
+}
+
+/// A reduction whose axes are read at run time: `f` keeps them, of size 1.
+fn reduce_by_data<'c>(
+    b: &mut Builder<'c>,
+    cx: &NodeContext<'_, 'c>,
+    f: impl FnOnce(&mut Builder<'c>, &Operand<'c>, &[Value<'c>]) -> Result<Operand<'c>, Failure>,
+) -> Results<'c> {
+    let (x, given) = (cx.operand(0)?, cx.operand(1)?);
+    if given.elements().is(0) && cx.flag("noop_with_empty_axes", false)? {
+        return Err("axes of no elements that are read at run time are not supported".into());
+    }
+    let mut axes = b.axes_of(given, x.rank())?;
+    if axes.is_empty() {
+        let index = Type::index(b.context());
+        axes = (0..x.rank()).map(|d| b.int(index, d as i64)).collect();
+    }
+    let result = f(b, x, &axes)?;
+    if cx.flag("keepdims", true)? {
+        return Ok(vec![result]);
+    }
+    let count = x.rank().checked_sub(axes.len()).ok_or("it has more axes than dimensions")?;
+    let reduced = b.among(&axes, x.rank())?;
+    let sizes: Vec<Value> = x.shape.iter().map(|d| b.index(d)).collect::<Result<_, _>>()?;
+    let shape = b.without(&sizes, &reduced, count)?;
+    Ok(vec![b.reshaped(&result, &shape)?])
+}
+
+/// As [`reduce`], with axes that are read at run time, and kept: each dimension has a loop over the result and one that
+/// reduces, of which one has a single iteration.
+fn reduce_read<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    axes: &[Value<'c>],
+    Reduction { before, kind, after }: Reduction,
+) -> Result<Operand<'c>, Failure> {
+    let (rank, dtype) = (x.rank(), x.dtype);
+    let among = b.among(axes, rank)?;
+    let one = b.int(Type::index(b.context()), 1);
+    let (mut shape, mut extents, mut count) = (vec![], vec![], one);
+    for (size, is_reduced) in x.shape.iter().zip(among) {
+        let size = b.index(size)?;
+        let (left, along) = (b.select(is_reduced, one, size)?, b.select(is_reduced, size, one)?);
+        shape.push(b.new_symbol(left));
+        extents.push(b.new_symbol(along));
+        count = b.binary(ops::arith::MULI, count, along)?;
+    }
+    let count = b.new_symbol(count);
+    let (value, out) = (b.value(x)?, b.filled(dtype, &shape, first(kind, dtype))?);
+    let extents = b.empty(dtype, &extents)?;
+    let index = (0..rank).map(|d| Expr::Sum(vec![(d, 1), (rank + d, 1)], 0)).collect();
+    let op = Structured {
+        loops: [vec![LoopKind::Parallel; rank], vec![LoopKind::Reduction; rank]].concat(),
+        inputs: vec![(value, index), (extents, (rank..2 * rank).map(Expr::Loop).collect())],
+        outputs: vec![(out, (0..rank).map(Expr::Loop).collect())],
+    };
+    let value = b.structured(&op, |b, e| {
+        let element = step(b, before, dtype, e[0])?;
+        Ok(vec![combine(b, kind, dtype, e[2], element)?])
+    })?[0];
+    let reduced = Operand::value(dtype, shape, value);
+    finish(b, &reduced, (after, &count), dtype, dtype)
 }
 
 fn reduce<'c>(
@@ -107,15 +172,26 @@ fn reduce<'c>(
         let e = step(b, before, sum, e)?;
         combine(b, kind, sum, so_far, e)
     })?;
+    finish(b, &reduced, (after, &count), sum, dtype)
+}
+
+/// The last step of a reduction of `count` elements each, and the result's type.
+fn finish<'c>(
+    b: &mut Builder<'c>,
+    reduced: &Operand<'c>,
+    (after, count): (Step, &Dim),
+    sum: DataType,
+    dtype: DataType,
+) -> Result<Operand<'c>, Failure> {
     if after == Step::Same && sum == dtype {
-        return Ok(reduced);
+        return Ok(reduced.clone());
     }
     let element = b.element(sum)?;
     let divisor = match after {
-        Step::Mean => Some(number(b, &count, element)?),
+        Step::Mean => Some(number(b, count, element)?),
         _ => None,
     };
-    b.elementwise(&[&reduced], dtype, |b, e| {
+    b.elementwise(&[reduced], dtype, |b, e| {
         let y = match divisor {
             Some(count) if sum.is_float() => b.binary(ops::arith::DIVF, e[0], count)?,
             Some(count) => b.binary(ops::arith::DIVSI, e[0], count)?,
@@ -213,8 +289,19 @@ fn step<'c>(b: &mut Builder<'c>, step: Step, dtype: DataType, e: Value<'c>) -> R
 /// `log(sum(exp(x - max))) + max`.
 fn log_sum_exp<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
-    let axes = axes(cx, &Since(18), x.rank())?.unwrap_or_default();
     let plain = |kind| Reduction { before: Step::Same, kind, after: Step::Same };
+    if cx.is_read(18, 1) {
+        return reduce_by_data(b, cx, |b, x, axes| {
+            let most = reduce_read(b, x, axes, plain(Kind::Max))?;
+            let powers = b.elementwise(&[x, &most], x.dtype, |b, e| {
+                let rest = b.binary(ops::arith::SUBF, e[0], e[1])?;
+                b.unary(ops::math::EXP, rest)
+            })?;
+            let sum = reduce_read(b, &powers, axes, Reduction { after: Step::Log, ..plain(Kind::Sum) })?;
+            b.elementwise(&[&sum, &most], x.dtype, |b, e| b.binary(ops::arith::ADDF, e[0], e[1]))
+        });
+    }
+    let axes = axes(cx, &Since(18), x.rank())?.unwrap_or_default();
     let most = reduce(b, x, &axes, plain(Kind::Max))?;
     let most_kept = kept(b, &most, x, &axes)?;
     let powers = b.elementwise(&[x, &most_kept], x.dtype, |b, e| {

@@ -4,7 +4,7 @@ use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, Structured, Tensor, fold};
 use crate::onnx::{LoopKind, structured};
-use monopour_ir::{Type, ops};
+use monopour_ir::{Type, Value, ops};
 use std::rc::Rc;
 
 pub(super) fn register(registry: &mut Registry) {
@@ -163,6 +163,14 @@ fn flatten<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 
 fn squeeze<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
+    if cx.is_read(13, 1) {
+        let axes = b.axes_of(cx.operand(1)?, x.rank())?;
+        let dropped = b.among(&axes, x.rank())?;
+        let sizes: Vec<Value> = x.shape.iter().map(|d| b.index(d)).collect::<Result<_, _>>()?;
+        let count = x.rank().checked_sub(axes.len()).ok_or("it has more axes than dimensions")?;
+        let shape = b.without(&sizes, &dropped, count)?;
+        return Ok(vec![b.reshaped(x, &shape)?]);
+    }
     let axes = match cx.ints_since(13, 1, "axes")? {
         Some(given) => cx.axes(Some(given), x.rank())?,
         None => (0..x.rank()).filter(|d| x.shape[*d].is(1)).collect(),
@@ -176,6 +184,9 @@ fn squeeze<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 
 fn unsqueeze<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
+    if cx.is_read(13, 1) {
+        return unsqueeze_by_data(b, x, cx.operand(1)?);
+    }
     let given = cx.ints_since(13, 1, "axes")?.ok_or("its axes are missing")?;
     let rank = x.rank() + given.len();
     let axes = cx.axes(Some(given), rank)?;
@@ -184,6 +195,30 @@ fn unsqueeze<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         .map(|d| if axes.contains(&d) { Some(Dim::constant(1)) } else { sizes.next().cloned() })
         .collect::<Option<_>>()
         .ok_or("an axis is given twice")?;
+    Ok(vec![b.reshaped(x, &shape)?])
+}
+
+/// Each new dimension takes the next size of the operand, or 1 if it is among the axes.
+fn unsqueeze_by_data<'c>(b: &mut Builder<'c>, x: &Operand<'c>, axes: &Operand<'c>) -> Results<'c> {
+    let count = axes.elements().as_constant().ok_or("its axes are of unknown number")?;
+    let rank = x.rank() + usize::try_from(count).unwrap_or(0);
+    let axes = b.axes_of(axes, rank)?;
+    let added = b.among(&axes, rank)?;
+    let index = Type::index(b.context());
+    let (zero, one) = (b.int(index, 0), b.int(index, 1));
+    let (mut place, mut shape) = (zero, vec![]);
+    for is_new in added {
+        let mut size = one;
+        for (at, own) in x.shape.iter().enumerate() {
+            let (own, at) = (b.index(own)?, b.int(index, at as i64));
+            let here = b.compare(0, place, at)?;
+            size = b.select(here, own, size)?;
+        }
+        let size = b.select(is_new, one, size)?;
+        shape.push(b.new_symbol(size));
+        let next = b.binary(ops::arith::ADDI, place, one)?;
+        place = b.select(is_new, place, next)?;
+    }
     Ok(vec![b.reshaped(x, &shape)?])
 }
 
@@ -286,7 +321,7 @@ fn ramp<'c>(
 }
 
 /// The one element of an operand, as a scalar.
-pub(super) fn scalar<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<monopour_ir::Value<'c>, Failure> {
+pub(super) fn scalar<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<Value<'c>, Failure> {
     let element = b.element(x.dtype)?;
     if let Some(number) = x.as_scalar() {
         return Ok(b.number(element, number));

@@ -6,7 +6,7 @@ use crate::onnx::{Builder, Failure, LoopKind, NodeContext, Registry, Results, St
 use monopour_ir::{Type, Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {
-    registry.op("Slice", 1, slice, "axes that data decides");
+    registry.op("Slice", 1, slice, "");
     registry.op("Split", 2, split, "");
     registry.op("Concat", 4, concat, "");
 }
@@ -45,7 +45,7 @@ fn slice<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         }
         Ok(cx.optional(at).and_then(|o| o.as_sizes()))
     };
-    if cx.opset() >= 10 && [1, 2, 4].iter().any(|at| cx.optional(*at).is_some_and(|o| o.as_sizes().is_none())) {
+    if cx.opset() >= 10 && [1, 2, 3, 4].iter().any(|at| cx.optional(*at).is_some_and(|o| o.as_sizes().is_none())) {
         return slice_by_data(b, cx);
     }
     let starts = given(1, "starts")?.ok_or("its starts are missing")?;
@@ -98,11 +98,11 @@ fn span<'c>(
 fn slice_by_data<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
     let (starts, ends) = (b.elements_of(cx.operand(1)?)?, b.elements_of(cx.operand(2)?)?);
-    let axes = match cx.optional(3) {
-        Some(axes) => cx.known_ints(axes, "axes")?,
-        None => (0..starts.len() as i64).collect(),
-    };
     let index = Type::index(b.context());
+    let axes = match cx.optional(3) {
+        Some(axes) => b.axes_of(axes, x.rank())?,
+        None => (0..starts.len() as i64).map(|d| b.int(index, d)).collect(),
+    };
     let steps = match cx.optional(4) {
         Some(steps) => b.elements_of(steps)?,
         None => vec![b.int(index, 1); starts.len()],
@@ -113,12 +113,25 @@ fn slice_by_data<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'
     let (zero, one) = (b.int(index, 0), b.int(index, 1));
     let mut shape = x.shape.clone();
     let (mut first, mut by) = (vec![zero; x.rank()], vec![one; x.rank()]);
-    for (at, axis) in axes.into_iter().enumerate() {
-        let axis = cx.axis(axis, x.rank())?;
-        let size = b.index(&x.shape[axis])?;
-        let (start, count) = span(b, size, [starts[at], ends[at], steps[at]])?;
-        shape[axis] = b.new_symbol(count);
-        (first[axis], by[axis]) = (start, steps[at]);
+    for d in 0..x.rank() {
+        let place = b.int(index, d as i64);
+        // Axes that are constants: the others are whole.
+        let of_d: Vec<usize> =
+            (0..axes.len()).filter(|i| axes[*i].constant_int().is_none_or(|axis| axis == d as i64)).collect();
+        if of_d.is_empty() {
+            continue;
+        }
+        let size = b.index(&x.shape[d])?;
+        let mut all = [zero, size, one];
+        for i in of_d {
+            let here = b.compare(0, axes[i], place)?;
+            for (known, given) in all.iter_mut().zip([starts[i], ends[i], steps[i]]) {
+                *known = if axes[i].constant_int().is_some() { given } else { b.select(here, given, *known)? };
+            }
+        }
+        let (start, count) = span(b, size, all)?;
+        shape[d] = b.new_symbol(count);
+        (first[d], by[d]) = (start, all[2]);
     }
     if by.iter().all(|step| step.constant_int() == Some(1)) {
         let first: Vec<Dim> = first.into_iter().map(|start| b.size(start)).collect();
