@@ -3,6 +3,7 @@
 use super::registry::Registry;
 
 mod activations;
+mod bits;
 mod compare;
 mod convolution;
 mod elementwise;
@@ -19,6 +20,7 @@ impl Default for Registry {
     fn default() -> Self {
         let mut registry = Self::new();
         activations::register(&mut registry);
+        bits::register(&mut registry);
         compare::register(&mut registry);
         convolution::register(&mut registry);
         elementwise::register(&mut registry);
