@@ -6,14 +6,19 @@ mod activations;
 mod bits;
 mod compare;
 mod convolution;
+mod cumulative;
 mod elementwise;
+mod indexing;
 mod movement;
 mod normalization;
 mod pooling;
 mod products;
 mod reductions;
+mod scatter;
+mod selection;
 mod shapes;
 mod slices;
+mod sorting;
 
 impl Default for Registry {
     /// All ops of this crate, a line per family.
@@ -23,14 +28,19 @@ impl Default for Registry {
         bits::register(&mut registry);
         compare::register(&mut registry);
         convolution::register(&mut registry);
+        cumulative::register(&mut registry);
         elementwise::register(&mut registry);
+        indexing::register(&mut registry);
         movement::register(&mut registry);
         normalization::register(&mut registry);
         pooling::register(&mut registry);
         products::register(&mut registry);
         reductions::register(&mut registry);
+        scatter::register(&mut registry);
+        selection::register(&mut registry);
         shapes::register(&mut registry);
         slices::register(&mut registry);
+        sorting::register(&mut registry);
         registry
     }
 }
