@@ -5,6 +5,7 @@ use super::registry::Registry;
 mod activations;
 mod bits;
 mod compare;
+mod control;
 mod convolution;
 mod cumulative;
 mod elementwise;
@@ -16,9 +17,11 @@ mod products;
 mod reductions;
 mod scatter;
 mod selection;
+mod sequences;
 mod shapes;
 mod slices;
 mod sorting;
+mod suppression;
 
 impl Default for Registry {
     /// All ops of this crate, a line per family.
@@ -27,6 +30,7 @@ impl Default for Registry {
         activations::register(&mut registry);
         bits::register(&mut registry);
         compare::register(&mut registry);
+        control::register(&mut registry);
         convolution::register(&mut registry);
         cumulative::register(&mut registry);
         elementwise::register(&mut registry);
@@ -38,9 +42,11 @@ impl Default for Registry {
         reductions::register(&mut registry);
         scatter::register(&mut registry);
         selection::register(&mut registry);
+        sequences::register(&mut registry);
         shapes::register(&mut registry);
         slices::register(&mut registry);
         sorting::register(&mut registry);
+        suppression::register(&mut registry);
         registry
     }
 }
