@@ -229,6 +229,35 @@ impl<'c> Builder<'c> {
         Ok(self.structured(&op, |_, _| Ok(vec![number]))?[0])
     }
 
+    /// A tensor whose elements follow from their indices.
+    ///
+    /// # Errors
+    /// What `body` returns.
+    pub fn computed(
+        &mut self,
+        dtype: DataType,
+        shape: &[Dim],
+        body: impl FnOnce(&mut Self, &[Value<'c>]) -> Result<Value<'c>, Failure>,
+    ) -> Result<Operand<'c>, Failure> {
+        let (out, rank) = (self.empty(dtype, shape)?, shape.len());
+        let op =
+            Structured { loops: vec![Iterator::Parallel; rank], inputs: vec![], outputs: vec![(out, identity(rank))] };
+        let value = self.structured(&op, |b, _| {
+            let at: Vec<Value> = (0..rank).map(|d| b.loop_index(d)).collect::<Result<_, _>>()?;
+            Ok(vec![body(b, &at)?])
+        })?[0];
+        Ok(Operand::value(dtype, shape.to_vec(), value))
+    }
+
+    /// The element of a tensor at indices.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn read(&mut self, source: Value<'c>, at: &[Value<'c>]) -> Result<Value<'c>, Failure> {
+        let operands = [&[source][..], at].concat();
+        self.op(ops::tensor::EXTRACT, &operands, source.ty().element())
+    }
+
     /// In a body: the index of a loop; of an elementwise op, the index of a dimension of its result.
     ///
     /// # Errors

@@ -218,7 +218,8 @@ fn folded<'c>(x: &Operand<'c>, axes: &[usize], kind: Kind) -> Option<Operand<'c>
     Some(Operand::sizes(x.dtype, vec![], vec![rest.iter().fold(first.clone(), pairwise)]))
 }
 
-fn first(kind: Kind, dtype: DataType) -> f64 {
+/// The value with which a reduction starts.
+pub(super) fn first(kind: Kind, dtype: DataType) -> f64 {
     let bits = dtype.bits().unwrap_or(32) as i32;
     let (low, high) = match dtype {
         _ if dtype.is_float() => (f64::NEG_INFINITY, f64::INFINITY),
@@ -234,7 +235,8 @@ fn first(kind: Kind, dtype: DataType) -> f64 {
     }
 }
 
-fn combine<'c>(
+/// Two elements combined.
+pub(super) fn combine<'c>(
     b: &mut Builder<'c>,
     kind: Kind,
     dtype: DataType,
