@@ -136,7 +136,7 @@ impl<'c> Builder<'c> {
         shape: &[Dim],
         steps: &[i64],
     ) -> Result<Operand<'c>, Failure> {
-        if shape.iter().any(|d| d.is(0)) {
+        if shape.iter().chain(&operand.shape).any(|d| d.is(0)) {
             // A first index behind the end is no index of a slice.
             return Ok(Operand::value(operand.dtype, shape.to_vec(), self.empty(operand.dtype, shape)?));
         }
