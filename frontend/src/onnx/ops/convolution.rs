@@ -163,6 +163,13 @@ pub(super) fn per_channel<'c>(b: &mut Builder<'c>, x: &Operand<'c>, rank: usize)
     b.reshaped(x, &shape)
 }
 
+fn check_channels(image: &Dim, filters: &Dim) -> Result<(), Failure> {
+    match (image.as_constant(), filters.as_constant()) {
+        (Some(a), Some(b)) if a != b => Err(format!("its image has {a} channels, its filters {b}").into()),
+        _ => Ok(()),
+    }
+}
+
 /// One side of a convolution: the shape that it is viewed as, and its index in each dimension.
 #[derive(Default)]
 struct Side {
@@ -192,11 +199,7 @@ pub(super) fn convolve<'c>(
     let (channels, filters, by) = (&w.shape[1], &w.shape[0], Dim::constant(groups));
     let per_group =
         filters.exact_quotient(&by).filter(|_| groups > 0).ok_or("its filters are not a multiple of its groups")?;
-    if let (Some(a), Some(b)) = (x.shape[1].as_constant(), channels.times(groups).as_constant())
-        && a != b
-    {
-        return Err(format!("its image has {a} channels, its filters {b}").into());
-    }
+    check_channels(&x.shape[1], &channels.times(groups))?;
     let mut loops = 0;
     let mut next = || {
         loops += 1;
