@@ -5,6 +5,7 @@ mod bad;
 mod barriers;
 mod checks;
 mod cli;
+mod convolutions;
 mod copies;
 mod example;
 mod host;

@@ -198,6 +198,20 @@ impl<'c> Builder<'c> {
             return Ok(operand.clone());
         }
         let shape: Vec<Dim> = order.iter().map(|d| operand.shape[*d].clone()).collect();
+        let kept: Vec<usize> = (0..operand.rank()).filter(|d| !operand.shape[*d].is(1)).collect();
+        let inner: Vec<Dim> = kept.iter().map(|d| operand.shape[*d].clone()).collect();
+        let moved: Vec<usize> = order.iter().filter_map(|d| kept.iter().position(|k| k == d)).collect();
+        let operand = self.reshaped(operand, &inner)?;
+        let moved = self.permuted_whole(&operand, &moved)?;
+        self.reshaped(&moved, &shape)
+    }
+
+    /// As [`Self::permuted`], with all dimensions.
+    fn permuted_whole(&mut self, operand: &Operand<'c>, order: &[usize]) -> Result<Operand<'c>, Failure> {
+        if order.is_sorted() {
+            return Ok(operand.clone());
+        }
+        let shape: Vec<Dim> = order.iter().map(|d| operand.shape[*d].clone()).collect();
         let value = self.value(operand)?;
         let out = self.empty(operand.dtype, &shape)?;
         let place = |d: usize| order.iter().position(|from| *from == d).unwrap_or(d);
@@ -221,6 +235,16 @@ impl<'c> Builder<'c> {
         after: &[Dim],
         number: Value<'c>,
     ) -> Result<Operand<'c>, Failure> {
+        // Dimensions of size 1 that stay so are dropped meanwhile.
+        let kept: Vec<usize> =
+            (0..operand.rank()).filter(|d| !(operand.shape[*d].is(1) && before[*d].is(0) && after[*d].is(0))).collect();
+        if kept.len() < operand.rank() {
+            let of = |dims: &[Dim]| kept.iter().map(|d| dims[*d].clone()).collect::<Vec<_>>();
+            let inner = self.reshaped(operand, &of(&operand.shape))?;
+            let padded = self.padded(&inner, &of(before), &of(after), number)?;
+            let sizes = operand.shape.iter().zip(before.iter().zip(after));
+            return self.reshaped(&padded, &sizes.map(|(d, (b, a))| d.add(b).add(a)).collect::<Vec<_>>());
+        }
         let cx = self.context();
         let shape: Vec<Dim> =
             operand.shape.iter().zip(before.iter().zip(after)).map(|(d, (b, a))| d.add(b).add(a)).collect();
