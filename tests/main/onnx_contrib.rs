@@ -12,6 +12,8 @@ use monopour_testkit::{Data, Dtype, HostTensor};
 use prost::Message;
 use std::path::Path;
 
+mod quantised;
+
 /// A node; its float operands are made by a formula.
 struct Case {
     name: &'static str,
@@ -26,6 +28,7 @@ struct Case {
 enum Input {
     Missing,
     Floats(&'static [usize]),
+    Values(&'static [usize], &'static [f64]),
     Ints(Dtype, &'static [usize], &'static [i64]),
 }
 use Input::{Floats, Ints, Missing};
@@ -33,6 +36,7 @@ use Input::{Floats, Ints, Missing};
 enum Attr {
     Int(i64),
     Float(f32),
+    List(&'static [i64]),
 }
 use Attr::{Float, Int};
 
@@ -43,6 +47,7 @@ impl Input {
         let (dtype, shape, data) = match self {
             Missing => return None,
             Floats(shape) => (Dtype::F32, shape, Data::Float((0..shape.iter().product()).map(float).collect())),
+            Input::Values(shape, elements) => (Dtype::F32, shape, Data::Float(elements.to_vec())),
             Ints(dtype, shape, elements) => (*dtype, shape, Data::Int(elements.to_vec())),
         };
         Some(HostTensor { dtype, shape: shape.to_vec(), data })
@@ -53,6 +58,8 @@ impl Input {
 fn info(name: &str, tensor: &HostTensor) -> ValueInfoProto {
     let elem_type = match tensor.dtype {
         Dtype::F32 => 1,
+        Dtype::Unsigned(8) => 2,
+        Dtype::Int(8) => 3,
         Dtype::Int(32) => 6,
         _ => 7,
     };
@@ -71,9 +78,12 @@ impl Case {
             };
             HostTensor { dtype, shape: shape.to_vec(), data }
         };
-        // The one result of integers is a number of words.
-        let dtype =
-            |number| if self.op == "EmbedLayerNormalization" && number == 1 { Dtype::Int(32) } else { Dtype::F32 };
+        // Words are counted; quantised results are of their operand's type.
+        let dtype = |number| match (self.op, &self.inputs[0]) {
+            ("EmbedLayerNormalization", _) if number == 1 => Dtype::Int(32),
+            (op, Ints(dtype, ..)) if op.starts_with("QLinear") => *dtype,
+            _ => Dtype::F32,
+        };
         self.outputs.iter().map(|(number, shape, elements)| tensor(dtype(*number), shape, elements)).collect()
     }
 
@@ -85,6 +95,12 @@ impl Case {
             Float(f) => {
                 AttributeProto { name: (*name).to_owned(), f: *f, r#type: attribute_type::FLOAT, ..Default::default() }
             }
+            Attr::List(list) => AttributeProto {
+                name: (*name).to_owned(),
+                ints: list.to_vec(),
+                r#type: attribute_type::INTS,
+                ..Default::default()
+            },
         };
         let (mut names, mut inputs) = (vec![], vec![]);
         for (number, input) in self.inputs.iter().enumerate() {
@@ -133,8 +149,11 @@ impl Case {
 }
 
 fn check_all(backend: &Monopour) {
-    let failures: Vec<String> =
-        CASES.iter().filter_map(|case| case.check(backend).err().map(|why| format!("{}: {why}", case.name))).collect();
+    let failures: Vec<String> = CASES
+        .iter()
+        .chain(quantised::CASES)
+        .filter_map(|case| case.check(backend).err().map(|why| format!("{}: {why}", case.name)))
+        .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
