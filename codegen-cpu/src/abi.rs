@@ -9,6 +9,7 @@
 use crate::error;
 use monopour_contract::attributes;
 use monopour_ir::ops;
+use monopour_ir::typed::llvm;
 use monopour_ir::{
     Attr, Block, Builder, Context, Diagnostic, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region,
     Rewriter, Type, Value,
@@ -124,13 +125,7 @@ fn entry_function<'c>(
     for i in 0..signature.ids {
         operands.push(load_element(&mut b, block.arg(1), i64, i, loc)?);
     }
-    b.create(
-        OpSpec::new(ops::llvm::CALL, loc)
-            .attr("callee", Attr::symbol(cx, body))
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[operands.len() as i32, 0]))
-            .attr("op_bundle_sizes", Attr::dense_i32(cx, &[]))
-            .operands(&operands),
-    )?;
+    b.create(llvm::call(loc, body, &operands))?;
     b.create(OpSpec::new(ops::llvm::RETURN, loc))?;
     let region = Region::new();
     region.append(block);

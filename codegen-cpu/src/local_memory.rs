@@ -7,7 +7,8 @@
 use crate::{abi, error};
 use monopour_ir::conversion::{Adaptor, ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::ops;
-use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Type};
+use monopour_ir::typed::memref;
+use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, Type};
 
 /// Most bytes of the local buffers of a kernel: an eighth of the 2 MiB stack of a worker thread.
 pub const MAX_STACK_BYTES: u64 = 256 << 10;
@@ -56,9 +57,7 @@ fn to_stack<'c>(kernel: Op<'c>, entry: Block<'c>) -> Result<(), Diagnostics> {
         // One alloca serves all iterations of a loop: each writes before it reads.
         rw.set_point(InsertionPoint::Start(entry));
         let cx = op.context();
-        let spec = OpSpec::new(ops::memref::ALLOCA, op.location())
-            .results(&[op.result(0).ty()])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[0, 0]))
+        let spec = memref::alloca(op.location(), &[], op.result(0).ty())
             .attr("alignment", Attr::int(Type::integer(cx, 64), ALIGNMENT));
         let slot = rw.create(spec).map_err(Declined::Failed)?;
         rw.replace_op(op, &[slot.result(0)]);

@@ -8,6 +8,7 @@
 //! Limits: ops with `linalg.index`, or with maps that are not of plain dimensions, keep their order.
 
 use monopour_ir::ops;
+use monopour_ir::typed::linalg::{self, IteratorType};
 use monopour_ir::{Attr, Diagnostics, Module, Op, Rewriter, run_passes};
 
 /// Reorders the loops of every linalg op with reductions.
@@ -24,15 +25,15 @@ pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
             continue;
         }
         rewriter.set_attr(op, "indexing_maps", loops.permuted_maps(&order));
-        let types: Vec<Attr> = order.iter().map(|d| loops.types[*d]).collect();
-        rewriter.set_attr(op, "iterator_types", Attr::array(op.context(), &types));
+        let types: Vec<IteratorType> = order.iter().map(|d| loops.types[*d]).collect();
+        rewriter.set_attr(op, "iterator_types", linalg::iterator_types_attr(op.context(), &types));
     }
     Ok(())
 }
 
 /// The iteration space of an op with reductions.
 struct Loops<'c> {
-    types: Vec<Attr<'c>>,
+    types: Vec<IteratorType>,
     maps: Vec<Attr<'c>>,
     /// Dimension of each result of each map.
     positions: Vec<Vec<usize>>,
@@ -40,7 +41,7 @@ struct Loops<'c> {
 
 impl<'c> Loops<'c> {
     fn of(op: Op<'c>) -> Option<Self> {
-        let types = op.attr("iterator_types")?.as_array()?;
+        let types = linalg::iterator_types(op)?;
         let maps = op.attr("indexing_maps")?.as_array()?;
         let positions: Option<Vec<_>> = maps.iter().map(|m| m.as_affine_map()?.dim_positions()).collect();
         let loops = Self { types, maps, positions: positions? };
@@ -49,7 +50,7 @@ impl<'c> Loops<'c> {
     }
 
     fn is_reduction(&self, dim: usize) -> bool {
-        self.types[dim].to_string().contains("reduction")
+        self.types[dim] == IteratorType::Reduction
     }
 
     /// Number of operands with a stride of more than one element along `dim`.

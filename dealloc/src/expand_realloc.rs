@@ -18,8 +18,8 @@
 
 use monopour_ir::conversion::{ConversionTarget, Mode, PatternSet, convert};
 use monopour_ir::ops;
-use monopour_ir::typed::{Index, Slice, memref};
-use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+use monopour_ir::typed::{Index, Slice, arith::CmpIPredicate, memref};
+use monopour_ir::{DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::indicators::{If, if_owned};
 
@@ -69,15 +69,12 @@ fn expand<'c>(op: Op<'c>, emit_deallocs: bool, rw: &mut Rewriter<'c>) -> Result<
     let spec = OpSpec::new(ops::arith::CMPI, loc)
         .operands(&[current.value, wanted.value])
         .results(&[Type::integer(cx, 1)])
-        .attr("predicate", Attr::i64(cx, UNSIGNED_LESS));
+        .attr("predicate", CmpIPredicate::Ult.to_attr(cx));
     let grows = rw.create(spec)?.result(0);
     let larger = |rw: &mut Rewriter<'c>| grown(op, current, wanted, emit_deallocs, rw).map(|v| vec![v]);
     let front = |rw: &mut Rewriter<'c>| shrunk(op, wanted, rw).map(|v| vec![v]);
     Ok(if_owned(rw, If::new(at, loc, grows, &[ty]), larger, front)?.result(0))
 }
-
-/// `ult` among the predicates of `arith.cmpi`.
-const UNSIGNED_LESS: i64 = 6;
 
 fn grown<'c>(
     op: Op<'c>,

@@ -22,7 +22,8 @@ mod registers;
 
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::ops;
-use monopour_ir::{Attr, Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
+use monopour_ir::typed::arith::CmpIPredicate;
+use monopour_ir::{Diagnostic, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::indicators::{If, if_owned};
 pub(crate) use helper::Helpers;
@@ -101,7 +102,7 @@ fn one<'c>(op: Op<'c>, parts: &Dealloc<'c>, rw: &mut Rewriter<'c>) -> Result<Vec
     let mut differs = Vec::with_capacity(parts.retained.len());
     for value in &parts.retained {
         let other = pointer_of(op, *value, rw)?;
-        differs.push(compare(NOT_EQUAL, loc, pointer, other, rw)?);
+        differs.push(compare(CmpIPredicate::Ne, loc, pointer, other, rw)?);
     }
     let condition = parts.conditions[0];
     let mut frees = differs[0];
@@ -119,10 +120,6 @@ fn one<'c>(op: Op<'c>, parts: &Dealloc<'c>, rw: &mut Rewriter<'c>) -> Result<Vec
     Ok(results)
 }
 
-/// `eq` and `ne` among the predicates of `arith.cmpi`.
-const EQUAL: i64 = 0;
-const NOT_EQUAL: i64 = 1;
-
 /// The address of a memref's memory, as an index.
 fn pointer_of<'c>(op: Op<'c>, memref: Value<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let spec = OpSpec::new(ops::memref::EXTRACT_ALIGNED_POINTER_AS_INDEX, op.location())
@@ -132,7 +129,7 @@ fn pointer_of<'c>(op: Op<'c>, memref: Value<'c>, rw: &mut Rewriter<'c>) -> Resul
 }
 
 fn compare<'c>(
-    predicate: i64,
+    predicate: CmpIPredicate,
     loc: Location<'c>,
     a: Value<'c>,
     b: Value<'c>,
@@ -142,7 +139,7 @@ fn compare<'c>(
     let spec = OpSpec::new(ops::arith::CMPI, loc)
         .operands(&[a, b])
         .results(&[Type::integer(cx, 1)])
-        .attr("predicate", Attr::i64(cx, predicate));
+        .attr("predicate", predicate.to_attr(cx));
     Ok(rw.create(spec)?.result(0))
 }
 

@@ -7,8 +7,9 @@ use crate::rows_form::{self, Group};
 use crate::{linalg, products};
 use monopour_contract::attributes;
 use monopour_ir::ops;
+use monopour_ir::typed;
 use monopour_ir::{
-    Attr, Block, Context, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder,
+    AffineMap, Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder,
 };
 use std::collections::{HashMap, HashSet};
 use tracing::trace;
@@ -170,13 +171,12 @@ fn writes_in_order(op: Op) -> bool {
 
 /// Rewrites `op` with `input` as its destination, read there.
 fn chain_destination<'c>(op: Op<'c>, input: usize, rw: &mut Rewriter<'c>) -> Result<Op<'c>, Diagnostics> {
-    let cx = op.context();
     let inputs = linalg::num_inputs(op);
     let destination = op.operand(input);
     let mut operands: Vec<Value> = op.operands()[..inputs].to_vec();
     operands.remove(input);
     operands.push(destination);
-    let mut maps = op.attr("indexing_maps").and_then(|a| a.as_array()).expect("invariant: a generic has maps");
+    let mut maps = linalg::indexing_maps(op).expect("invariant: a generic has maps");
     maps.remove(input);
     let body = op.body().expect("invariant: a generic has a body");
     rw.replace_all_uses(body.arg(input), body.arg(inputs));
@@ -184,25 +184,18 @@ fn chain_destination<'c>(op: Op<'c>, input: usize, rw: &mut Rewriter<'c>) -> Res
     let region = Region::new();
     rw.take_region(region, op.region(0));
     rw.set_point(InsertionPoint::Before(op));
-    let new = rw.create(generic_spec(op, cx, &operands, &maps, region))?;
+    let new = rw.create(generic_spec(op, &operands, &maps, region))?;
     rw.replace_op(op, &[new.result(0)]);
     Ok(new)
 }
 
 fn generic_spec<'c, 'a>(
     op: Op<'c>,
-    cx: Context<'c>,
     operands: &[Value<'c>],
-    maps: &[Attr<'c>],
+    maps: &[AffineMap<'c>],
     region: Region<'c>,
 ) -> OpSpec<'c, 'a> {
-    let inputs = i32::try_from(operands.len() - 1).expect("invariant: fewer operands than i32 holds");
     let iterators = op.attr("iterator_types").expect("invariant: a generic has iterators");
-    OpSpec::new(ops::linalg::GENERIC, op.location())
-        .operands(operands)
-        .results(&[op.result(0).ty()])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[inputs, 1]))
-        .attr("indexing_maps", Attr::array(cx, maps))
-        .attr("iterator_types", iterators)
-        .region(region)
+    let (inputs, outputs) = operands.split_at(operands.len() - 1);
+    typed::linalg::generic(op.location(), typed::linalg::Operands { inputs, outputs }, maps, iterators, region)
 }

@@ -14,9 +14,9 @@ use crate::kernel::MAX_GRID_RANK;
 use crate::rows_slice::affine;
 use monopour_contract::attributes;
 use monopour_ir::ops;
-use monopour_ir::{
-    Attr, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Value, WalkOrder,
-};
+use monopour_ir::typed::Index;
+use monopour_ir::typed::scf::{self, Bounds};
+use monopour_ir::{Diagnostics, InsertionPoint, Location, Module, Op, Region, Rewriter, Value, WalkOrder};
 
 /// Merges the first loops of every dispatch that has too many.
 ///
@@ -36,7 +36,7 @@ pub(crate) fn merge<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result
 }
 
 fn merge_one<'c>(forall: Op<'c>, counts: &[i64], merged: usize, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
-    let (cx, loc) = (forall.context(), forall.location());
+    let loc = forall.location();
     let body = forall.body().expect("invariant: scf.forall has a body");
     let ids = decompose(body.arg(0), &counts[..merged], InsertionPoint::Start(body), loc, rw)?;
     for (i, id) in ids.iter().enumerate() {
@@ -55,17 +55,11 @@ fn merge_one<'c>(forall: Op<'c>, counts: &[i64], merged: usize, rw: &mut Rewrite
     let region = Region::new();
     rw.take_region(region, forall.region(0));
     rw.set_point(InsertionPoint::Before(forall));
-    let mut spec = OpSpec::new(ops::scf::FORALL, loc)
-        .operands(&forall.operands())
-        .results(&forall.results().iter().map(|r| r.ty()).collect::<Vec<_>>())
-        .attr("staticLowerBound", Attr::dense_i64(cx, &vec![0; bounds.len()]))
-        .attr("staticUpperBound", Attr::dense_i64(cx, &bounds))
-        .attr("staticStep", Attr::dense_i64(cx, &vec![1; bounds.len()]))
-        .region(region);
-    for name in ["operandSegmentSizes", attributes::KERNEL] {
-        if let Some(value) = forall.attr(name) {
-            spec = spec.attr(name, value);
-        }
+    let outputs = scf::ForAll::of(forall).expect("invariant: the op is a forall").outputs();
+    let bounds = Bounds::upto(bounds.into_iter().map(Index::Static).collect());
+    let mut spec = scf::forall(loc, &bounds, &outputs, region);
+    if let Some(kernel) = forall.attr(attributes::KERNEL) {
+        spec = spec.attr(attributes::KERNEL, kernel);
     }
     let new = rw.create(spec)?;
     rw.replace_op(forall, &new.results());

@@ -60,7 +60,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
 }
 
 /// Elements of the result's type in one vector register.
-fn lanes(op: Op, cpu: &CpuTarget) -> i64 {
+pub(crate) fn lanes(op: Op, cpu: &CpuTarget) -> i64 {
     let bits = op.result(0).ty().element_size_bytes().map_or(64, |bytes| bytes * 8);
     i64::from(cpu.vector_bits) / i64::try_from(bits).unwrap_or(64).max(8)
 }

@@ -6,6 +6,8 @@
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
 //! * [`fuse`]: elementwise fusion and dispatches. `specialize`: fills and products as named ops; `split_reduction`: long
 //!   reductions in two; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
+//! * [`unfold`]: windows of strided convolutions as dimensions, for CPUs.
+//! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.
 //! * [`tile`]: one `scf.forall` per dispatch. `isolate`: a dispatch in a module of its own; `transforms`: the generated
 //!   scripts; `rows_tile`, with `rows_slice`: row groups; `pack`: panels of products; `grid`: at most three grid dimensions;
@@ -19,6 +21,7 @@
 //! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_cpu`: the cost models of GPU and CPU.
 
 mod block_graph;
+pub mod collapse_lines;
 mod dispatch;
 pub mod fuse;
 mod fuse_form;
@@ -40,6 +43,7 @@ mod specialize;
 mod split_reduction;
 pub mod tile;
 mod transforms;
+pub mod unfold;
 mod whole_slices;
 pub mod windows;
 

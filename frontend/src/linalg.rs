@@ -1,6 +1,7 @@
 //! Properties of a linalg op: its operands by role, its maps, its iterators.
 
 use monopour_ir::ops;
+use monopour_ir::typed::linalg::{IteratorType, iterator_types};
 use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, DYNAMIC, Op, Value, WalkOrder};
 
 /// Ops of the linalg dialect that are not structured ops on tensors.
@@ -45,8 +46,7 @@ pub(crate) fn indexing_maps<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
 
 /// Which loops of a generic are parallel.
 pub(crate) fn parallel_loops(op: Op) -> Option<Vec<bool>> {
-    let kinds = op.attr("iterator_types")?.as_array()?;
-    Some(kinds.iter().map(|a| a.to_string().contains("parallel")).collect())
+    Some(iterator_types(op)?.into_iter().map(|ty| ty == IteratorType::Parallel).collect())
 }
 
 /// Trip counts of a generic's loops: the extent that some operand gives each bare dimension.
@@ -93,6 +93,12 @@ pub(crate) fn overwritable_inputs(op: Op) -> Vec<usize> {
 /// Whether the body only moves data: it yields its arguments and computes nothing.
 pub(crate) fn is_data_movement(op: Op) -> bool {
     op.is(ops::linalg::GENERIC) && op.body().is_some_and(|b| b.ops().len() == 1)
+}
+
+/// Whether an operand is read by windows: by a sum of loops.
+pub(crate) fn unfolds_windows(op: Op) -> bool {
+    let maps = indexing_maps(op).unwrap_or_default();
+    maps.iter().flat_map(|map| map.results()).any(|expr| expr.dims().len() > 1)
 }
 
 /// The loops that may be tiled: those for which upstream's tiling computes the right slices.

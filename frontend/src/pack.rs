@@ -14,8 +14,9 @@
 
 use crate::linalg;
 use monopour_ir::ops;
+use monopour_ir::typed::vector::{self, Place};
 use monopour_ir::{
-    AffineMap, Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value,
+    AffineMap, Attr, Block, Builder, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value,
 };
 
 /// Largest panel, which lies on the stack of a task.
@@ -100,20 +101,14 @@ fn pack<'c>(slice: Op<'c>, transposed: bool, tiles: Op<'c>) -> Result<Value<'c>,
     let mut inner = Builder::new(cx, InsertionPoint::End(body));
     let row = Type::vector(&[shape[1]], element);
     let (indices, dim) = if transposed { ([zero, k], 0) } else { ([k, zero], 1) };
-    let read = OpSpec::new(ops::vector::TRANSFER_READ, loc).operands(&[source, indices[0], indices[1], padding]);
-    let read = inner.create(transfer(read, cx, dim, [1, 2, 1, 0]).results(&[row]))?.result(0);
-    let write = OpSpec::new(ops::vector::TRANSFER_WRITE, loc).operands(&[read, destination, k, zero]);
-    let write = inner.create(transfer(write, cx, 1, [1, 1, 2, 0]).results(&[packed]))?.result(0);
+    let row_along = |base, indices, dim| Place { base, indices, permutation_map: AffineMap::select(cx, 2, &[dim]) };
+    let read = vector::transfer_read(loc, &row_along(source, &indices, dim), padding, row);
+    let read = inner.create(read)?.result(0);
+    let write = vector::transfer_write(loc, read, &row_along(destination, &[k, zero], 1));
+    let write = inner.create(write)?.result(0);
     inner.create(OpSpec::new(ops::scf::YIELD, loc).operands(&[write]))?;
     let region = Region::new();
     region.append(body);
     let copy = OpSpec::new(ops::scf::FOR, loc).operands(&[zero, end, one, empty]).results(&[packed]).region(region);
     Ok(b.create(copy)?.result(0))
-}
-
-/// A transfer of one whole row along dimension `dim`.
-fn transfer<'c, 'a>(spec: OpSpec<'c, 'a>, cx: Context<'c>, dim: usize, segments: [i32; 4]) -> OpSpec<'c, 'a> {
-    spec.attr("permutation_map", AffineMap::select(cx, 2, &[dim]).to_attr())
-        .attr("in_bounds", Attr::array(cx, &[Attr::bool(cx, true)]))
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
 }

@@ -14,6 +14,7 @@
 use crate::tile::TargetDescription;
 use monopour_contract::attributes;
 use monopour_ir::ops;
+use monopour_ir::typed::gpu::{self, AddressSpace, Dimension};
 use monopour_ir::{Attr, Context, Diagnostic, Diagnostics, Module, Op, Rewriter, Type, Value, WalkOrder};
 
 /// Places the whole program on the target.
@@ -36,7 +37,7 @@ fn place_on_gpu(module: &Module) -> Result<(), Diagnostics> {
             rw.set_attr(forall, "mapping", mapping);
         }
     }
-    let space = Attr::parse(cx, "#gpu.address_space<global>").expect("invariant: the gpu dialect is loaded");
+    let space = AddressSpace::Global.to_attr(cx).expect("invariant: the gpu dialect is loaded");
     for op in module.op().nested(WalkOrder::Pre) {
         place_types(op, space, &mut rw);
     }
@@ -51,8 +52,8 @@ fn block_mapping<'c>(forall: Op<'c>, cx: Context<'c>) -> Result<Attr<'c>, Diagno
         let help = "tile fewer loops in the schedule";
         return Err(Diagnostic::error("F0013", forall.location(), message).with_help(help).into());
     }
-    let names = ["z", "y", "x"];
-    let blocks = names[3 - rank..].iter().map(|n| Attr::parse(cx, &format!("#gpu.block<{n}>")));
+    let dimensions = [Dimension::Z, Dimension::Y, Dimension::X];
+    let blocks = dimensions[3 - rank..].iter().map(|dimension| gpu::block_mapping(cx, *dimension));
     let blocks: Option<Vec<Attr>> = blocks.collect();
     Ok(Attr::array(cx, &blocks.expect("invariant: the gpu dialect is loaded")))
 }

@@ -3,18 +3,11 @@
 
 use crate::linalg;
 use monopour_ir::ops;
+use monopour_ir::typed::{Index, Slice, tensor};
 use monopour_ir::{
-    AffineExprKind, Attr, Block, Context, DYNAMIC, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type,
-    Value,
+    AffineExprKind, Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value,
 };
 use std::collections::HashMap;
-
-/// An index, static or a value.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Index<'c> {
-    Static(i64),
-    Dynamic(Value<'c>),
-}
 
 /// A tiled row loop.
 #[derive(Clone, Copy, Debug)]
@@ -84,13 +77,6 @@ pub(crate) fn affine<'c>(
     Ok(rw.create(spec)?.result(0))
 }
 
-/// Offsets and sizes of a slice, one per dimension.
-#[derive(Clone, Debug, Default)]
-struct Slice<'c> {
-    offsets: Vec<Index<'c>>,
-    sizes: Vec<Index<'c>>,
-}
-
 /// Slices operands at one tile.
 pub(crate) struct Slicer<'c> {
     root: Op<'c>,
@@ -141,16 +127,16 @@ impl<'c> Slicer<'c> {
         if rows.iter().all(Option::is_none) {
             return Ok(None);
         }
-        let mut slice = Slice::default();
+        let (mut offsets, mut sizes) = (vec![], vec![]);
         for (dim, row) in rows.into_iter().enumerate() {
             let (offset, size) = match row {
                 Some(row) => tile[row],
                 None => (Index::Static(0), extent(op.operand(index), dim, self.root, rw)?),
             };
-            slice.offsets.push(offset);
-            slice.sizes.push(size);
+            offsets.push(offset);
+            sizes.push(size);
         }
-        Ok(Some(slice))
+        Ok(Some(Slice::new(offsets, sizes)))
     }
 
     /// The row loop of each dimension of an operand.
@@ -199,7 +185,7 @@ impl<'c> Slicer<'c> {
         let init = self.inits[&output];
         let rank = output.ty().shape().map_or(0, |s| s.len());
         let sizes = (0..rank).map(|dim| extent(init, dim, self.root, rw)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Slice { offsets: vec![Index::Static(0); rank], sizes })
+        Ok(Slice::new(vec![Index::Static(0); rank], sizes))
     }
 
     /// A temporary as the destination `index` of an op; a slice of the destination, where that has values.
@@ -227,12 +213,13 @@ impl<'c> Slicer<'c> {
             });
         }
         self.inside(rw);
-        let (whole, operands) = split(&sizes);
+        let whole = numbers(&sizes);
+        let operands: Vec<Value> = sizes.iter().filter_map(|size| size.value()).collect();
         let ty = Type::tensor(&whole, value.ty().element(), None);
         let spec = OpSpec::new(ops::tensor::EMPTY, empty.location()).operands(&operands).results(&[ty]);
         let room = rw.create(spec)?.result(0);
-        let Some(slice) = slice.filter(|s| split(&s.sizes).0 != whole) else { return Ok(room) };
-        let part = Slice { offsets: vec![Index::Static(0); shape.len()], sizes: slice.sizes };
+        let Some(slice) = slice.filter(|s| numbers(&s.sizes) != whole) else { return Ok(room) };
+        let part = Slice::new(vec![Index::Static(0); shape.len()], slice.sizes);
         self.extract(room, &part, rw)
     }
 
@@ -243,11 +230,9 @@ impl<'c> Slicer<'c> {
         rw: &mut Rewriter<'c>,
     ) -> Result<Value<'c>, Diagnostics> {
         self.inside(rw);
-        let cx = rw.context();
-        let (shape, _) = split(&slice.sizes);
-        let ty = Type::tensor(&shape, value.ty().element(), value.ty().as_tensor().and_then(|t| t.encoding));
-        let spec = OpSpec::new(ops::tensor::EXTRACT_SLICE, self.root.location()).operands(&[value]).results(&[ty]);
-        Ok(rw.create(subset(spec, slice, &[1], cx))?.result(0))
+        let ty =
+            Type::tensor(&numbers(&slice.sizes), value.ty().element(), value.ty().as_tensor().and_then(|t| t.encoding));
+        Ok(rw.create(tensor::extract_slice(self.root.location(), value, slice, ty))?.result(0))
     }
 
     /// The insertion of a result into its shared output.
@@ -261,8 +246,7 @@ impl<'c> Slicer<'c> {
             Some(slice) => slice.clone(),
             None => self.whole(output, rw)?,
         };
-        let spec = OpSpec::new(ops::tensor::PARALLEL_INSERT_SLICE, self.root.location()).operands(&[value, output]);
-        Ok(subset(spec, &slice, &[1, 1], rw.context()))
+        Ok(tensor::parallel_insert_slice(self.root.location(), value, output, &slice))
     }
 
     /// Clones the op onto these operands, with the types of its destinations; `linalg.index` is offset by the tile's rows.
@@ -327,29 +311,7 @@ fn offset_and_size<'c>(
     Ok((Index::Dynamic(offset), size))
 }
 
-/// Static indices, `DYNAMIC` for others, and the values of those.
-fn split<'c>(indices: &[Index<'c>]) -> (Vec<i64>, Vec<Value<'c>>) {
-    let fixed = indices.iter().map(|i| match i {
-        Index::Static(v) => *v,
-        Index::Dynamic(_) => DYNAMIC,
-    });
-    let values = indices.iter().filter_map(|i| match i {
-        Index::Static(_) => None,
-        Index::Dynamic(v) => Some(*v),
-    });
-    (fixed.collect(), values.collect())
-}
-
-/// Offsets, sizes and unit strides as operands and attributes of a slicing op, after operands in these segments.
-fn subset<'c, 'a>(spec: OpSpec<'c, 'a>, slice: &Slice<'c>, segments: &[i32], cx: Context<'c>) -> OpSpec<'c, 'a> {
-    let (offsets, dynamic_offsets) = split(&slice.offsets);
-    let (sizes, dynamic_sizes) = split(&slice.sizes);
-    let len = |v: &Vec<Value<'c>>| i32::try_from(v.len()).expect("invariant: fewer operands than i32 holds");
-    let segments = [segments, &[len(&dynamic_offsets), len(&dynamic_sizes), 0]].concat();
-    spec.operands(&dynamic_offsets)
-        .operands(&dynamic_sizes)
-        .attr("static_offsets", Attr::dense_i64(cx, &offsets))
-        .attr("static_sizes", Attr::dense_i64(cx, &sizes))
-        .attr("static_strides", Attr::dense_i64(cx, &vec![1; offsets.len()]))
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
+/// Static numbers, [`DYNAMIC`] for others.
+fn numbers(list: &[Index]) -> Vec<i64> {
+    list.iter().map(|index| index.number()).collect()
 }

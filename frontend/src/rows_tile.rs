@@ -25,6 +25,8 @@ use crate::rows_slice::{Cut, Slicer};
 use crate::{grid, linalg};
 use monopour_contract::attributes;
 use monopour_ir::ops;
+use monopour_ir::typed::Index;
+use monopour_ir::typed::scf::{self, Bounds};
 use monopour_ir::{
     Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
 };
@@ -59,19 +61,9 @@ pub(crate) fn run<'c>(
     terminate(&results, body, &mut slicer, rw)?;
     let region = Region::new();
     region.append(body);
-    let dynamic: Vec<Value> = bounds.iter().filter_map(|(_, value)| *value).collect();
-    let counts: Vec<i64> = bounds.iter().map(|(count, _)| *count).collect();
-    let len = |n: usize| i32::try_from(n).expect("invariant: fewer operands than i32 holds");
-    let spec = OpSpec::new(ops::scf::FORALL, loc)
-        .operands(&dynamic)
-        .operands(&inits)
-        .results(&inits.iter().map(|v| v.ty()).collect::<Vec<_>>())
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[0, len(dynamic.len()), 0, len(inits.len())]))
-        .attr("staticLowerBound", Attr::dense_i64(cx, &vec![0; grid]))
-        .attr("staticUpperBound", Attr::dense_i64(cx, &counts))
-        .attr("staticStep", Attr::dense_i64(cx, &vec![1; grid]))
-        .attr(attributes::KERNEL, kernel)
-        .region(region);
+    let bound = |(count, value): &(i64, Option<Value<'c>>)| value.map_or(Index::Static(*count), Index::Dynamic);
+    let bounds = Bounds::upto(bounds.iter().map(bound).collect());
+    let spec = scf::forall(loc, &bounds, &inits, region).attr(attributes::KERNEL, kernel);
     rw.set_point(InsertionPoint::Before(root));
     let forall = rw.create(spec)?;
     for (value, result) in outputs.into_iter().zip(forall.results()) {

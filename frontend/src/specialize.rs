@@ -14,9 +14,10 @@
 use crate::{linalg, products};
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Mode, PatternSet, convert};
 use monopour_ir::ops;
+use monopour_ir::typed;
 use monopour_ir::{
-    AffineMap, Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region,
-    Rewriter, Type, Value,
+    AffineMap, Block, Builder, Context, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter,
+    Type, Value,
 };
 
 /// Replaces every generic that is a fill or a matrix product.
@@ -116,12 +117,7 @@ pub(crate) fn fill<'c>(
     append_op(body, OpSpec::new(ops::linalg::YIELD, loc).operands(&[body.arg(0)]), cx)?;
     let region = Region::new();
     region.append(body);
-    let spec = OpSpec::new(ops::linalg::FILL, loc)
-        .operands(&[value, out])
-        .results(&[out.ty()])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 1]))
-        .region(region);
-    rw.create(spec)
+    rw.create(typed::linalg::fill(loc, value, out, region))
 }
 
 fn create_matmul<'c>(
@@ -139,14 +135,9 @@ fn create_matmul<'c>(
     append_op(body, OpSpec::new(ops::linalg::YIELD, loc).operands(&[add]), cx)?;
     let region = Region::new();
     region.append(body);
-    let maps = [lhs.1, rhs.1, [0, 1]].map(|dims| AffineMap::select(cx, 3, &dims).to_attr());
-    let spec = OpSpec::new(ops::linalg::MATMUL, loc)
-        .operands(&[lhs.0, rhs.0, out])
-        .results(&[out.ty()])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[2, 1]))
-        .attr("indexing_maps", Attr::array(cx, &maps))
-        .region(region);
-    rw.create(spec)
+    let maps = [lhs.1, rhs.1, [0, 1]].map(|dims| AffineMap::select(cx, 3, &dims));
+    let operands = typed::linalg::Operands { inputs: &[lhs.0, rhs.0], outputs: &[out] };
+    rw.create(typed::linalg::matmul(loc, operands, &maps, region))
 }
 
 fn append<'c>(block: Block<'c>, spec: OpSpec<'c, '_>, cx: Context<'c>) -> Result<Value<'c>, Diagnostics> {

@@ -13,6 +13,8 @@
 
 use crate::{linalg, specialize};
 use monopour_ir::ops;
+use monopour_ir::typed::linalg::{IteratorType, Operands};
+use monopour_ir::typed::{self, Slice, tensor};
 use monopour_ir::{
     AffineMap, Associative, Attr, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter,
     Type, Value,
@@ -123,11 +125,8 @@ fn split<'c>(
 }
 
 fn iterators<'c>(op: Op<'c>, parallel: &[bool]) -> Attr<'c> {
-    let kind = |p: &bool| {
-        let text = if *p { "#linalg.iterator_type<parallel>" } else { "#linalg.iterator_type<reduction>" };
-        Attr::parse(op.context(), text).expect("invariant: the linalg dialect is loaded")
-    };
-    Attr::array(op.context(), &parallel.iter().map(kind).collect::<Vec<_>>())
+    let kind = |p: &bool| if *p { IteratorType::Parallel } else { IteratorType::Reduction };
+    typed::linalg::iterator_types_attr(op.context(), &parallel.iter().map(kind).collect::<Vec<_>>())
 }
 
 /// The reduction of all elements of `parts` onto `destination`.
@@ -150,15 +149,10 @@ fn combine<'c>(
     b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[step.result(0)]))?;
     let region = Region::new();
     region.append(body);
-    let maps = [AffineMap::identity(cx, rank), AffineMap::select(cx, rank, &[])].map(AffineMap::to_attr);
+    let maps = [AffineMap::identity(cx, rank), AffineMap::select(cx, rank, &[])];
     rw.set_point(InsertionPoint::Before(op));
-    let spec = OpSpec::new(ops::linalg::GENERIC, loc)
-        .operands(&[parts, destination])
-        .results(&[destination.ty()])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 1]))
-        .attr("indexing_maps", Attr::array(cx, &maps))
-        .attr("iterator_types", iterators(op, &vec![false; rank]))
-        .region(region);
+    let operands = Operands { inputs: &[parts], outputs: &[destination] };
+    let spec = typed::linalg::generic(loc, operands, &maps, iterators(op, &vec![false; rank]), region);
     Ok(rw.create(spec)?.result(0))
 }
 
@@ -231,15 +225,8 @@ fn slice<'c>(
     op: Op<'c>,
     rw: &mut Rewriter<'c>,
 ) -> Result<Value<'c>, Diagnostics> {
-    let cx = op.context();
     rw.set_point(InsertionPoint::Before(op));
     let ty = Type::tensor(&[size], value.ty().element(), None);
-    let spec = OpSpec::new(ops::tensor::EXTRACT_SLICE, op.location())
-        .operands(&[value])
-        .results(&[ty])
-        .attr("static_offsets", Attr::dense_i64(cx, &[offset]))
-        .attr("static_sizes", Attr::dense_i64(cx, &[size]))
-        .attr("static_strides", Attr::dense_i64(cx, &[1]))
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0]));
+    let spec = tensor::extract_slice(op.location(), value, &Slice::fixed(&[offset], &[size]), ty);
     Ok(rw.create(spec)?.result(0))
 }

@@ -15,7 +15,8 @@
 //! Requires: dispatches of static shape. Ensures: no shared output is used but by extractions and insertions.
 
 use monopour_ir::ops;
-use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, OpSpec, Rewriter, Value};
+use monopour_ir::typed::{Slice, tensor};
+use monopour_ir::{Diagnostics, InsertionPoint, Module, Rewriter, Value};
 
 /// Restores the slices of all dispatches.
 ///
@@ -39,18 +40,9 @@ fn restore<'c>(output: Value<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnosti
     let (Some(shape), Some((block, _)), Some(first)) = (shape, output.as_block_arg(), bare) else {
         return Ok(());
     };
-    let cx = rw.context();
-    let per_dim = |value: i64| Attr::dense_i64(cx, &vec![value; shape.len()]);
     rw.set_point(InsertionPoint::Start(block));
-    let slice = rw.create(
-        OpSpec::new(ops::tensor::EXTRACT_SLICE, first.op.location())
-            .operands(&[output])
-            .results(&[output.ty()])
-            .attr("static_offsets", per_dim(0))
-            .attr("static_sizes", Attr::dense_i64(cx, &shape))
-            .attr("static_strides", per_dim(1))
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0])),
-    )?;
+    let whole = Slice::fixed(&vec![0; shape.len()], &shape);
+    let slice = rw.create(tensor::extract_slice(first.op.location(), output, &whole, output.ty()))?;
     // All uses: a slice of the output beside the whole slice would be another value than a slice of that.
     for u in inside {
         rw.set_operand(u.op, u.index, slice.result(0));

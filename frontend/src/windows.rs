@@ -21,6 +21,7 @@ use crate::dispatch::{self, Dispatch};
 use crate::linalg;
 use monopour_contract::attributes;
 use monopour_ir::ops;
+use monopour_ir::typed::{Slice, tensor};
 use monopour_ir::{
     AffineExprKind, AffineMap, Attr, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter,
     Type, Value,
@@ -220,11 +221,8 @@ impl<'c> Windows<'c> {
             let results = part.results;
             for (result, place) in &targets {
                 let whole = current.get(place).copied().unwrap_or(*place);
-                let spec =
-                    slice_spec(ops::tensor::INSERT_SLICE, anchor, result.ty(), self.result_dimension(*result), at)
-                        .operands(&[results[result], whole])
-                        .results(&[result.ty()])
-                        .attr("operandSegmentSizes", Attr::dense_i32(rw.context(), &[1, 1, 0, 0, 0]));
+                let slice = window(result.ty(), self.result_dimension(*result), at);
+                let spec = tensor::insert_slice(anchor.location(), results[result], whole, &slice);
                 let inserted = rw.create(spec)?.result(0);
                 current.insert(*place, inserted);
             }
@@ -268,10 +266,7 @@ impl<'c> Windows<'c> {
             OpSpec::new(ops::tensor::EMPTY, op.location()).results(&[ty])
         } else {
             let whole = part.current.get(&value).copied().unwrap_or(value);
-            slice_spec(ops::tensor::EXTRACT_SLICE, op, value.ty(), d, part.at)
-                .operands(&[whole])
-                .results(&[ty])
-                .attr("operandSegmentSizes", Attr::dense_i32(rw.context(), &[1, 0, 0, 0]))
+            tensor::extract_slice(op.location(), whole, &window(value.ty(), d, part.at), ty)
         };
         let window = rw.create(spec)?.result(0);
         part.windows.insert((value, d), window);
@@ -327,21 +322,12 @@ fn window_type<'c>(ty: Type<'c>, d: usize, size: i64) -> Type<'c> {
     Type::tensor(&shape, tensor.element, tensor.encoding)
 }
 
-fn slice_spec<'c>(
-    name: &'static str,
-    at: Op<'c>,
-    whole: Type<'c>,
-    d: usize,
-    window: (i64, i64),
-) -> OpSpec<'c, 'static> {
+/// The slice of a part (first iteration, number of iterations) along dimension `d`.
+fn window<'c>(whole: Type<'c>, d: usize, part: (i64, i64)) -> Slice<'c> {
     let shape = whole.shape().unwrap_or_default();
-    let cx = at.context();
-    let (mut offsets, mut sizes) = (vec![0; shape.len()], shape.clone());
-    (offsets[d], sizes[d]) = window;
-    OpSpec::new(name, at.location())
-        .attr("static_offsets", Attr::dense_i64(cx, &offsets))
-        .attr("static_sizes", Attr::dense_i64(cx, &sizes))
-        .attr("static_strides", Attr::dense_i64(cx, &vec![1; shape.len()]))
+    let (mut offsets, mut sizes) = (vec![0; shape.len()], shape);
+    (offsets[d], sizes[d]) = part;
+    Slice::fixed(&offsets, &sizes)
 }
 
 /// Offsets `linalg.index` of the split loop by the part's first iteration.

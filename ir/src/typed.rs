@@ -23,6 +23,7 @@ macro_rules! view {
 }
 
 pub mod affine;
+pub mod arith;
 pub mod bufferization;
 pub mod cf;
 mod enums;

@@ -1,8 +1,9 @@
 //! Inverse circular functions of f64, all by way of the angle of a ratio.
 
-use crate::emit::{Compare, Emit};
+use crate::emit::Emit;
 use monopour_ir::Value;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpFPredicate;
 use std::f64::consts::{FRAC_PI_2, PI};
 
 /// Terms of the series of `atan` up to tan(pi / 16), whose square is below 0.04.
@@ -11,7 +12,7 @@ const TERMS: u32 = 13;
 /// `atan a` for `a` of 0 and above, infinity included.
 fn angle<'c>(e: &mut Emit<'c, '_>, a: Value<'c>) -> Value<'c> {
     let one = e.c(1.0);
-    let steep = e.compare(Compare::Gt, a, one);
+    let steep = e.compare(CmpFPredicate::Ogt, a, one);
     let inverse = e.div(one, a);
     let ratio = e.select(steep, inverse, a);
     // The tangent of half the angle, twice: 1 becomes tan(pi / 16).
@@ -49,8 +50,8 @@ pub(crate) fn atan2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'
     let (zero, one) = (e.c(0.0), e.c(1.0));
     let ratio = e.div(b, a);
     // 0 / 0 and infinity / infinity have no ratio: the angle is 0 and pi / 4.
-    let equal = e.compare(Compare::Eq, a, b);
-    let empty = e.compare(Compare::Eq, b, zero);
+    let equal = e.compare(CmpFPredicate::Oeq, a, b);
+    let empty = e.compare(CmpFPredicate::Oeq, b, zero);
     let diagonal = e.select(empty, zero, one);
     let ratio = e.select(equal, diagonal, ratio);
     let right = angle(e, ratio);

@@ -2,10 +2,11 @@
 //!
 //! Series on reduced intervals, long enough for f64; `docs/numerics.md` states the errors.
 
-use crate::emit::{Compare, Emit};
+use crate::emit::Emit;
 use crate::{Function, arcs, error_function, functions};
 use monopour_ir::Value;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpFPredicate;
 use std::f64::consts::{FRAC_2_PI, LN_2, LOG2_E, LOG10_E, SQRT_2};
 
 /// Functions of f64.
@@ -75,7 +76,7 @@ fn exp<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 fn scale_by_power<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, n: Value<'c>) -> Value<'c> {
     // A NaN has no exponent to scale by; `maxnumf` would do, but GPUs may keep the NaN.
     let least = e.c(-1100.0);
-    let above = e.compare(Compare::Gt, n, least);
+    let above = e.compare(CmpFPredicate::Ogt, n, least);
     let n = e.select(above, n, least);
     let half = e.scale(n, 0.5);
     let first = e.same(ops::math::FLOOR, &[half]);
@@ -103,20 +104,20 @@ fn expm1<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let power = e.same(ops::math::EXP, &[x]);
     let far = e.plus(power, -1.0);
     let a = e.abs(x);
-    let small = e.compare_c(Compare::Lt, a, 0.7);
+    let small = e.compare_c(CmpFPredicate::Olt, a, 0.7);
     let value = e.select(small, near, far);
     // The series would lose the sign of zero.
-    let tiny = e.compare_c(Compare::Lt, a, 1e-17);
+    let tiny = e.compare_c(CmpFPredicate::Olt, a, 1e-17);
     e.select(tiny, x, value)
 }
 
 /// `m` in `[sqrt(1/2), sqrt 2)` and the integral `n` with `x = m 2^n`, for positive finite `x`.
 fn split<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> (Value<'c>, Value<'c>) {
-    let denormal = e.compare_c(Compare::Lt, x, f64::MIN_POSITIVE);
+    let denormal = e.compare_c(CmpFPredicate::Olt, x, f64::MIN_POSITIVE);
     let larger = e.scale(x, 2f64.powi(54));
     let x = e.select(denormal, larger, x);
     let (exponent, mantissa) = e.split_double(x);
-    let above = e.compare_c(Compare::Ge, mantissa, SQRT_2);
+    let above = e.compare_c(CmpFPredicate::Oge, mantissa, SQRT_2);
     let half = e.scale(mantissa, 0.5);
     let m = e.select(above, half, mantissa);
     let next = e.plus(exponent, 1.0);
@@ -141,12 +142,12 @@ fn small_log<'c>(e: &mut Emit<'c, '_>, f: Value<'c>) -> Value<'c> {
 
 /// Special values of logarithms: zero, infinity, NaN, negative numbers.
 fn special_log<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, value: Value<'c>) -> Value<'c> {
-    let infinite = e.compare_c(Compare::Eq, x, f64::INFINITY);
+    let infinite = e.compare_c(CmpFPredicate::Oeq, x, f64::INFINITY);
     let value = e.select(infinite, x, value);
-    let zero = e.compare_c(Compare::Eq, x, 0.0);
+    let zero = e.compare_c(CmpFPredicate::Oeq, x, 0.0);
     let lowest = e.c(f64::NEG_INFINITY);
     let value = e.select(zero, lowest, value);
-    let regular = e.compare_c(Compare::Ge, x, 0.0);
+    let regular = e.compare_c(CmpFPredicate::Oge, x, 0.0);
     let nan = e.c(f64::NAN);
     e.select(regular, value, nan)
 }
@@ -184,9 +185,9 @@ fn log1p<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let above = e.plus(x, 1.0);
     let log = e.same(ops::math::LOG, &[above]);
     let a = e.abs(x);
-    let small = e.compare_c(Compare::Lt, a, 0.25);
+    let small = e.compare_c(CmpFPredicate::Olt, a, 0.25);
     let value = e.select(small, near, log);
-    let tiny = e.compare_c(Compare::Lt, a, 1e-17);
+    let tiny = e.compare_c(CmpFPredicate::Olt, a, 1e-17);
     e.select(tiny, x, value)
 }
 
@@ -214,7 +215,7 @@ fn cosh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let rest = e.div(one_half, power);
     let small = e.add(half, rest);
     let large = functions::half_exp(e, a);
-    let is_small = e.compare_c(Compare::Lt, a, 40.0);
+    let is_small = e.compare_c(CmpFPredicate::Olt, a, 40.0);
     e.select(is_small, small, large)
 }
 
@@ -255,7 +256,7 @@ fn sin<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let (minus_s, minus_c) = (e.neg(s), e.neg(c));
     let value = crate::trigonometry::by_quadrant(e, quadrant, [s, c, minus_s, minus_c]);
     let a = e.abs(x);
-    let tiny = e.compare_c(Compare::Lt, a, 1e-9);
+    let tiny = e.compare_c(CmpFPredicate::Olt, a, 1e-9);
     e.select(tiny, x, value)
 }
 

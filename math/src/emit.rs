@@ -4,22 +4,8 @@ use crate::Compiler;
 use monopour_contract::attributes;
 use monopour_ir::conversion::ConversionRewriter;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
 use monopour_ir::{Attr, Context, Location, Op, OpSpec, Type, Value};
-
-/// Predicates of `arith.cmpf`, by their numbers; ordered: false on NaN.
-#[derive(Clone, Copy)]
-pub(crate) enum Compare {
-    /// Equal.
-    Eq = 1,
-    /// Greater.
-    Gt = 2,
-    /// Greater or equal.
-    Ge = 3,
-    /// Less.
-    Lt = 4,
-    /// Not equal, or NaN.
-    Ne = 13,
-}
 
 /// Builds the value of a function of `operands`.
 pub(crate) type Expand = for<'c> fn(&mut Emit<'c, '_>, &[Value<'c>]) -> Value<'c>;
@@ -152,16 +138,16 @@ impl<'c> Emit<'c, '_> {
         self.same(ops::math::COPYSIGN, &[a, b])
     }
 
-    /// Compares; the predicate is false on NaN, but for [`Compare::Ne`].
-    pub(crate) fn compare(&mut self, predicate: Compare, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+    /// Compares; the predicate is false on NaN, but for [`CmpFPredicate::Une`].
+    pub(crate) fn compare(&mut self, predicate: CmpFPredicate, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         let ty = self.over(Type::integer(self.cx(), 1));
-        let attr = Attr::i64(self.cx(), predicate as i64);
+        let attr = predicate.to_attr(self.cx());
         let spec = OpSpec::new(ops::arith::CMPF, self.loc).operands(&[a, b]).results(&[ty]).attr("predicate", attr);
         self.rewriter.create(spec).expect("comparison of equal types builds").result(0)
     }
 
     /// Compares with a constant.
-    pub(crate) fn compare_c(&mut self, predicate: Compare, a: Value<'c>, k: f64) -> Value<'c> {
+    pub(crate) fn compare_c(&mut self, predicate: CmpFPredicate, a: Value<'c>, k: f64) -> Value<'c> {
         let k = self.constant(k, a.ty());
         self.compare(predicate, a, k)
     }
@@ -187,8 +173,7 @@ impl<'c> Emit<'c, '_> {
         let zero = self.int_of(0, bits);
         let bits = self.op(ops::arith::BITCAST, &[a], bits);
         let ty = self.over(Type::integer(self.cx(), 1));
-        // 2: signed less than.
-        let attr = Attr::i64(self.cx(), 2);
+        let attr = CmpIPredicate::Slt.to_attr(self.cx());
         let spec =
             OpSpec::new(ops::arith::CMPI, self.loc).operands(&[bits, zero]).results(&[ty]).attr("predicate", attr);
         self.rewriter.create(spec).expect("comparison of equal types builds").result(0)

@@ -4,9 +4,10 @@
 //! polynomial of `1 / (x + 3.5)`.
 
 use crate::double::small_expm1;
-use crate::emit::{Compare, Emit};
+use crate::emit::Emit;
 use monopour_ir::Value;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpFPredicate;
 use std::f64::consts::FRAC_2_SQRT_PI;
 
 /// Terms of the series up to one half.
@@ -90,7 +91,7 @@ pub(crate) fn erf<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c>
     let one = e.c(1.0);
     let far = e.sub(one, tail);
     let far = e.copysign(far, x);
-    let is_near = e.compare_c(Compare::Lt, a, NEAR);
+    let is_near = e.compare_c(CmpFPredicate::Olt, a, NEAR);
     e.select(is_near, near, far)
 }
 
@@ -103,8 +104,8 @@ pub(crate) fn erfc<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c
     let right = tail(e, a);
     let two = e.c(2.0);
     let left = e.sub(two, right);
-    let is_left = e.compare_c(Compare::Lt, x, 0.0);
+    let is_left = e.compare_c(CmpFPredicate::Olt, x, 0.0);
     let far = e.select(is_left, left, right);
-    let is_near = e.compare_c(Compare::Lt, a, NEAR);
+    let is_near = e.compare_c(CmpFPredicate::Olt, a, NEAR);
     e.select(is_near, near, far)
 }

@@ -1,9 +1,10 @@
 //! Powers, roots, logarithms and hyperbolic functions of f32 (some of f64 too), by way of `exp`, `expm1`, `log`, `log1p` and `log2`.
 
 use crate::Function;
-use crate::emit::{Compare, Emit};
+use crate::emit::Emit;
 use monopour_ir::Value;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpFPredicate;
 use std::f64::consts::{LN_2, LOG10_E};
 
 /// Functions of f32, but for the circular ones.
@@ -52,29 +53,29 @@ pub(crate) fn powf<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c
     let magnitude = e.same(ops::math::EXP2, &[exponent]);
     let one = e.c(1.0);
     // 1^inf: the logarithm is 0, and 0 times infinity is NaN.
-    let unit = e.compare(Compare::Eq, a, one);
+    let unit = e.compare(CmpFPredicate::Oeq, a, one);
     let magnitude = e.select(unit, one, magnitude);
     let whole = e.same(ops::math::TRUNC, &[y]);
     let half = e.scale(y, 0.5);
     let whole_half = e.same(ops::math::TRUNC, &[half]);
-    let integral = e.compare(Compare::Eq, whole, y);
-    let uneven = e.compare(Compare::Ne, whole_half, half);
+    let integral = e.compare(CmpFPredicate::Oeq, whole, y);
+    let uneven = e.compare(CmpFPredicate::Une, whole_half, half);
     let odd = e.and(integral, uneven);
     let negative = e.sign_bit(x);
     let flips = e.and(odd, negative);
     let minus = e.neg(magnitude);
     let signed = e.select(flips, minus, magnitude);
     // A negative finite base has no real power of a fraction.
-    let fractional = e.compare(Compare::Ne, whole, y);
-    let below_zero = e.compare_c(Compare::Lt, x, 0.0);
-    let finite = e.compare_c(Compare::Lt, a, f64::INFINITY);
+    let fractional = e.compare(CmpFPredicate::Une, whole, y);
+    let below_zero = e.compare_c(CmpFPredicate::Olt, x, 0.0);
+    let finite = e.compare_c(CmpFPredicate::Olt, a, f64::INFINITY);
     let outside = e.and(fractional, below_zero);
     let outside = e.and(outside, finite);
     let nan = e.c(f64::NAN);
     let value = e.select(outside, nan, signed);
     // x^0 and 1^y are 1, whatever the other is.
-    let no_exponent = e.compare_c(Compare::Eq, y, 0.0);
-    let base_one = e.compare(Compare::Eq, x, one);
+    let no_exponent = e.compare_c(CmpFPredicate::Oeq, y, 0.0);
+    let base_one = e.compare(CmpFPredicate::Oeq, x, one);
     let is_one = e.or(no_exponent, base_one);
     e.select(is_one, one, value)
 }
@@ -82,7 +83,7 @@ pub(crate) fn powf<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c
 /// The logarithm `name` of `x`, in whose base 2 has the logarithm `two`. Upstream's polynomial takes a denormal for 2^-126.
 fn logarithm<'c>(e: &mut Emit<'c, '_>, name: &str, x: Value<'c>, two: f64) -> Value<'c> {
     // Negative numbers are below, too, and stay negative.
-    let denormal = e.compare_c(Compare::Lt, x, f64::from(f32::MIN_POSITIVE));
+    let denormal = e.compare_c(CmpFPredicate::Olt, x, f64::from(f32::MIN_POSITIVE));
     let larger = e.scale(x, 2f64.powi(23));
     let argument = e.select(denormal, larger, x);
     let log = e.normal(name, argument);
@@ -117,7 +118,8 @@ pub(crate) fn cbrt<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c
     let root = e.sub(guess, step);
     let signed = e.copysign(root, x);
     // Zero, infinity and NaN are their own roots.
-    let (positive, finite) = (e.compare_c(Compare::Gt, a, 0.0), e.compare_c(Compare::Lt, a, f64::INFINITY));
+    let (positive, finite) =
+        (e.compare_c(CmpFPredicate::Ogt, a, 0.0), e.compare_c(CmpFPredicate::Olt, a, f64::INFINITY));
     let ordinary = e.and(positive, finite);
     e.select(ordinary, signed, x)
 }
@@ -135,7 +137,7 @@ pub(crate) fn hyperbolic_sine<'c>(e: &mut Emit<'c, '_>, x: Value<'c>, far: f64) 
     let sum = e.add(m, quotient);
     let small = e.scale(sum, 0.5);
     let large = half_exp(e, a);
-    let is_small = e.compare_c(Compare::Lt, a, far);
+    let is_small = e.compare_c(CmpFPredicate::Olt, a, far);
     let value = e.select(is_small, small, large);
     e.copysign(value, x)
 }
@@ -165,7 +167,7 @@ pub(crate) fn asinh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'
     let argument = e.add(a, quotient);
     let small = e.same(ops::math::LOG1P, &[argument]);
     let large = log_of_double(e, a);
-    let is_large = e.compare_c(Compare::Gt, a, LARGE);
+    let is_large = e.compare_c(CmpFPredicate::Ogt, a, LARGE);
     let value = e.select(is_large, large, small);
     e.copysign(value, x)
 }
@@ -179,10 +181,10 @@ pub(crate) fn acosh<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'
     let argument = e.add(t, root);
     let small = e.same(ops::math::LOG1P, &[argument]);
     let large = log_of_double(e, x);
-    let is_large = e.compare_c(Compare::Gt, x, LARGE);
+    let is_large = e.compare_c(CmpFPredicate::Ogt, x, LARGE);
     let value = e.select(is_large, large, small);
     // Below -1 the product is positive again.
-    let (outside, nan) = (e.compare_c(Compare::Lt, x, 1.0), e.c(f64::NAN));
+    let (outside, nan) = (e.compare_c(CmpFPredicate::Olt, x, 1.0), e.c(f64::NAN));
     e.select(outside, nan, value)
 }
 

@@ -1,9 +1,10 @@
 //! Expansions of ops that are instructions on many machines, for those without.
 
 use crate::Function;
-use crate::emit::{Compare, Emit};
+use crate::emit::Emit;
 use monopour_ir::Value;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpFPredicate;
 
 /// Every type.
 const ALL: &[u32] = &[16, 32, 64];
@@ -20,5 +21,5 @@ fn split_fma<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 
 fn is_infinite<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let size = e.abs(operands[0]);
-    e.compare_c(Compare::Eq, size, f64::INFINITY)
+    e.compare_c(CmpFPredicate::Oeq, size, f64::INFINITY)
 }

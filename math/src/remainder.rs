@@ -4,9 +4,10 @@
 //! largest that two f32 can have. The remainder of every step is exact.
 
 use crate::Function;
-use crate::emit::{Compare, Emit};
+use crate::emit::Emit;
 use monopour_ir::Value;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpFPredicate;
 
 /// The remainder of f32 and narrower types.
 pub const REMAINDER: &[Function] = &[Function::new(ops::arith::REMF, &[16, 32], remainder)];
@@ -27,13 +28,13 @@ fn remainder<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
         let product = e.mul(whole, scaled);
         let less = e.sub(rest, product);
         // A quotient that was rounded up to a whole number is one too large.
-        let below = e.compare_c(Compare::Lt, less, 0.0);
+        let below = e.compare_c(CmpFPredicate::Olt, less, 0.0);
         let back = e.add(less, scaled);
         rest = e.select(below, back, less);
     }
     let value = e.truncate(rest);
     let signed = e.copysign(value, x);
     // Infinite divisors, too.
-    let small = e.compare(Compare::Lt, a, b);
+    let small = e.compare(CmpFPredicate::Olt, a, b);
     e.select(small, x, signed)
 }

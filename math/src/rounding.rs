@@ -4,9 +4,10 @@
 //! NaN, infinities and the sign of zero come out as IEEE 754 says.
 
 use crate::Function;
-use crate::emit::{Compare, Emit};
+use crate::emit::Emit;
 use monopour_ir::Value;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpFPredicate;
 
 /// f32 and f64.
 const WIDE: &[u32] = &[32, 64];
@@ -27,7 +28,7 @@ pub const ROUNDING: &[Function] = &[
 fn magnitude<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> (Value<'c>, Value<'c>) {
     let integral = if x.ty().element().float_width() == Some(64) { 2f64.powi(52) } else { 2f64.powi(23) };
     let a = e.abs(x);
-    let has_fraction = e.compare_c(Compare::Lt, a, integral);
+    let has_fraction = e.compare_c(CmpFPredicate::Olt, a, integral);
     let sum = e.plus(a, integral);
     (e.plus(sum, -integral), has_fraction)
 }
@@ -48,7 +49,7 @@ fn trunc<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let (even, has_fraction) = magnitude(e, x);
     let a = e.abs(x);
-    let above = e.compare(Compare::Gt, even, a);
+    let above = e.compare(CmpFPredicate::Ogt, even, a);
     let less = e.plus(even, -1.0);
     let down = e.select(above, less, even);
     finish(e, x, down, has_fraction)
@@ -57,11 +58,11 @@ fn trunc<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 fn floor<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let even = round_even(e, operands);
-    let above = e.compare(Compare::Gt, even, x);
+    let above = e.compare(CmpFPredicate::Ogt, even, x);
     let less = e.plus(even, -1.0);
     let down = e.select(above, less, even);
     // A zero takes the sign of `x`: 0.7 rounds down to 0, and -0 stays -0.
-    let zero = e.compare_c(Compare::Eq, down, 0.0);
+    let zero = e.compare_c(CmpFPredicate::Oeq, down, 0.0);
     let signed = e.copysign(down, x);
     e.select(zero, signed, down)
 }
@@ -69,11 +70,11 @@ fn floor<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
 fn ceil<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let even = round_even(e, operands);
-    let below = e.compare(Compare::Lt, even, x);
+    let below = e.compare(CmpFPredicate::Olt, even, x);
     let more = e.plus(even, 1.0);
     let up = e.select(below, more, even);
     // -0.5 rounds up to -0.
-    let zero = e.compare_c(Compare::Eq, up, 0.0);
+    let zero = e.compare_c(CmpFPredicate::Oeq, up, 0.0);
     let signed = e.copysign(up, x);
     e.select(zero, signed, up)
 }
@@ -83,7 +84,7 @@ fn round<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let a = e.abs(operands[0]);
     let whole = e.same(ops::math::TRUNC, &[a]);
     let fraction = e.sub(a, whole);
-    let up = e.compare_c(Compare::Ge, fraction, 0.5);
+    let up = e.compare_c(CmpFPredicate::Oge, fraction, 0.5);
     let more = e.plus(whole, 1.0);
     let rounded = e.select(up, more, whole);
     e.copysign(rounded, operands[0])

@@ -3,9 +3,10 @@
 //! Coefficients are our own minimax fits of the relative error on the reduced interval.
 
 use crate::Function;
-use crate::emit::{Compare, Emit};
+use crate::emit::Emit;
 use monopour_ir::Value;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpFPredicate;
 
 /// Circular functions of f32.
 pub const CIRCULAR: &[Function] = &[
@@ -68,7 +69,7 @@ fn cos_polynomial<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> Value<'c> {
 pub(crate) fn by_quadrant<'c>(e: &mut Emit<'c, '_>, quadrant: Value<'c>, values: [Value<'c>; 4]) -> Value<'c> {
     let mut result = values[0];
     for (i, value) in values.into_iter().enumerate().skip(1) {
-        let here = e.compare_c(Compare::Eq, quadrant, i as f64);
+        let here = e.compare_c(CmpFPredicate::Oeq, quadrant, i as f64);
         result = e.select(here, value, result);
     }
     let (one, minus_one) = (e.c(1.0), e.c(-1.0));
@@ -83,7 +84,7 @@ fn sin<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let (minus_s, minus_c) = (e.neg(s), e.neg(c));
     let value = by_quadrant(e, quadrant, [s, c, minus_s, minus_c]);
     let a = e.abs(x);
-    let tiny = e.compare_c(Compare::Lt, a, TINY);
+    let tiny = e.compare_c(CmpFPredicate::Olt, a, TINY);
     e.select(tiny, x, value)
 }
 
@@ -104,8 +105,8 @@ fn atan<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
     let x = operands[0];
     let a = e.abs(x);
     // tan(3 pi / 8) and tan(pi / 8) bound the three ranges.
-    let large = e.compare_c(Compare::Gt, a, 2.414_213_562_373_095);
-    let middle = e.compare_c(Compare::Gt, a, 0.414_213_562_373_095);
+    let large = e.compare_c(CmpFPredicate::Ogt, a, 2.414_213_562_373_095);
+    let middle = e.compare_c(CmpFPredicate::Ogt, a, 0.414_213_562_373_095);
     let minus_one = e.c(-1.0);
     let inverse = e.div(minus_one, a);
     let (below, above) = (e.plus(a, -1.0), e.plus(a, 1.0));

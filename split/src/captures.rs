@@ -2,7 +2,8 @@
 
 use crate::error;
 use monopour_ir::ops;
-use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
+use monopour_ir::typed;
+use monopour_ir::{Block, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
 use std::collections::{HashMap, HashSet};
 
 /// Views of the first operand, which are cloned into the kernel.
@@ -195,22 +196,11 @@ pub(crate) fn rebuild<'c>(
         let inside = |parts: &[Option<Value<'c>>]| -> Vec<Value<'c>> {
             parts.iter().flatten().map(|v| map.get(v).copied().unwrap_or(*v)).collect()
         };
-        let (offset, sizes, strides) = (inside(&[split.offset]), inside(&split.sizes), inside(&split.strides));
-        let count = |parts: &[Value<'c>]| i32::try_from(parts.len()).unwrap_or(i32::MAX);
-        let segments = [1, count(&offset), count(&sizes), count(&strides)];
+        let parts = (inside(&[split.offset]), inside(&split.sizes), inside(&split.strides));
+        let slice = memref.to_slice(parts.0, parts.1, parts.2).expect("invariant: a value per dynamic number");
         let base = map.get(&split.base).copied().unwrap_or(split.base);
         let loc = split.value.defining_op().map_or(monopour_ir::Location::unknown(cx), Op::location);
-        let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, loc)
-            .operands(&[base])
-            .operands(&offset)
-            .operands(&sizes)
-            .operands(&strides)
-            .results(&[ty])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
-            .attr("static_offsets", Attr::dense_i64(cx, &[memref.offset]))
-            .attr("static_sizes", Attr::dense_i64(cx, &memref.shape))
-            .attr("static_strides", Attr::dense_i64(cx, &memref.strides));
-        let whole = rw.create(spec)?.result(0);
+        let whole = rw.create(typed::memref::reinterpret_cast(loc, base, &slice, ty))?.result(0);
         map.insert(split.value, whole);
     }
     Ok(())

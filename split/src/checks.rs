@@ -16,6 +16,7 @@ use crate::schedule::State;
 use crate::{regions, scalars};
 use monopour_contract::{RuntimeFunction, Trap};
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::{Builder, Diagnostics, Location, Op, OpSpec, Type, Value};
 
 /// Longest message, in bytes; longer ones are truncated.
@@ -56,7 +57,7 @@ pub(crate) fn assert<'c>(state: &mut State<'c>, b: &mut Builder<'c>, op: Op<'c>)
     let condition = state.scalar(op, op.operand(0))?;
     let holds = scalars::to_bits(b, loc, condition)?;
     let zero = number(b, 0, loc);
-    let failed = scalars::compare(b, loc, "eq", holds, zero)?;
+    let failed = scalars::compare(b, loc, CmpIPredicate::Eq, holds, zero)?;
     let message = op.attr("msg").and_then(|a| a.as_string().map(str::to_owned)).unwrap_or_default();
     trap_when(state, b, loc, failed, Trap::Assertion, shortened(&message))
 }
@@ -91,7 +92,7 @@ pub(crate) fn sizes<'c>(
         let value = size.value(b, loc);
         if let Num::Value(value) = size {
             let limit = number(b, SIZE_LIMIT, loc);
-            let bad = scalars::compare(b, loc, "uge", *value, limit)?;
+            let bad = scalars::compare(b, loc, CmpIPredicate::Uge, *value, limit)?;
             failed = Some(combine(b, loc, ops::arith::ORI, failed, bad, bool_ty)?);
         }
         let exact = b.create(OpSpec::new(ops::arith::UITOFP, loc).operands(&[value]).results(&[f64_ty]))?.result(0);

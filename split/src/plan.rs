@@ -27,6 +27,7 @@ use monopour_analysis::plan::{ALIGNMENT_BYTES, MemoryPlan, Request};
 use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::ops;
+use monopour_ir::typed;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value};
 use std::collections::HashMap;
 use tracing::trace;
@@ -247,9 +248,7 @@ fn create_arena<'c>(
     let ty = Type::memref(&[bytes], Type::integer(cx, 8), space);
     let mut rw = Rewriter::new(cx);
     rw.set_point(InsertionPoint::Start(block));
-    let alloc = OpSpec::new(ops::memref::ALLOC, host.location())
-        .results(&[ty])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[0, 0]))
+    let alloc = typed::memref::alloc(host.location(), &[], ty)
         .attr("alignment", Attr::i64(cx, ALIGNMENT_BYTES as i64))
         .attr(attributes::ARENA, Attr::unit(cx));
     let arena = rw.create(alloc)?.result(0);

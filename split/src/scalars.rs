@@ -1,6 +1,7 @@
 //! Scalars between host code and the runtime, as the low bits of an `i64`.
 
 use monopour_ir::ops;
+use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
 use monopour_ir::{Attr, Builder, Diagnostics, Location, OpSpec, Type, Value};
 
 /// The value of type `ty` in the low bits of `bits`.
@@ -55,20 +56,13 @@ pub(crate) fn to_bits<'c>(b: &mut Builder<'c>, loc: Location<'c>, value: Value<'
 pub(crate) fn compare<'c>(
     b: &mut Builder<'c>,
     loc: Location<'c>,
-    predicate: &str,
+    predicate: CmpIPredicate,
     left: Value<'c>,
     right: Value<'c>,
 ) -> Result<Value<'c>, Diagnostics> {
     let cx = b.context();
-    let predicate = match predicate {
-        "eq" => 0,
-        "ne" => 1,
-        "ult" => 6,
-        "uge" => 9,
-        _ => unreachable!("invariant: only these are asked for"),
-    };
     let spec = OpSpec::new(ops::arith::CMPI, loc)
-        .attr("predicate", Attr::i64(cx, predicate))
+        .attr("predicate", predicate.to_attr(cx))
         .operands(&[left, right])
         .results(&[Type::integer(cx, 1)]);
     Ok(b.create(spec)?.result(0))
@@ -84,13 +78,11 @@ pub(crate) fn at_least<'c>(
     value: Value<'c>,
     limit: f64,
 ) -> Result<Value<'c>, Diagnostics> {
-    /// `oge` of `arith.cmpf`.
-    const AT_LEAST: i64 = 3;
     let cx = b.context();
     let f64_ty = Type::f64(cx);
     let limit = b.constant(Attr::float(f64_ty, limit), f64_ty, loc);
     let spec = OpSpec::new(ops::arith::CMPF, loc)
-        .attr("predicate", Attr::i64(cx, AT_LEAST))
+        .attr("predicate", CmpFPredicate::Oge.to_attr(cx))
         .operands(&[value, limit])
         .results(&[Type::integer(cx, 1)]);
     Ok(b.create(spec)?.result(0))

@@ -34,6 +34,7 @@ use crate::{error, regions, scalars};
 use monopour_contract::{RuntimeFunction, Trap, attributes};
 use monopour_ir::ops;
 use monopour_ir::parallel::module_of;
+use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::{
     Attr, Block, Builder, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type,
     Value,
@@ -374,7 +375,7 @@ impl<'c> State<'c> {
             Num::Value(at) => {
                 for (dim, size) in sizes.into_iter().enumerate().skip(1) {
                     let dim = number(b, dim as i64, loc);
-                    let same = scalars::compare(b, loc, "eq", at, dim)?;
+                    let same = scalars::compare(b, loc, CmpIPredicate::Eq, at, dim)?;
                     let operands = [same, size.value(b, loc), found.value(b, loc)];
                     let ty = Type::integer(b.context(), 64);
                     let spec = OpSpec::new(ops::arith::SELECT, loc).operands(&operands).results(&[ty]);
@@ -398,7 +399,7 @@ impl<'c> State<'c> {
             let inside = matches!((index, buffer.sizes[dim]), (Num::Const(i), Num::Const(n)) if 0 <= i && i < n);
             if !inside {
                 let (index, size) = (index.value(b, loc), buffer.sizes[dim].value(b, loc));
-                let outside = scalars::compare(b, loc, "uge", index, size)?;
+                let outside = scalars::compare(b, loc, CmpIPredicate::Uge, index, size)?;
                 checks::trap_when(self, b, loc, outside, Trap::Index, "")?;
             }
             let step = index.times(buffer.strides[dim], b, loc)?;

@@ -3,6 +3,9 @@
 use monopour_contract::attributes;
 use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::ops;
+use monopour_ir::typed::gpu::{self, Dimension};
+use monopour_ir::typed::scf::{self, Bounds};
+use monopour_ir::typed::{self, Index, Slice};
 use monopour_ir::{
     Attr, Block, CANONICALIZE, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Region, Rewriter, Type,
     Value, open_dynamic_expansions, run_passes,
@@ -82,30 +85,22 @@ fn dispatch<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>) -> Result<(), Diagnostics> 
     let index = Type::index(cx);
     let shape = copy.operand(0).ty().shape().unwrap_or_default();
     let upper = if shape.len() > 1 { shape[0] } else { 1 };
-    let mut bounds = vec![];
+    let mut bound = Index::Static(upper);
     if upper == DYNAMIC {
         let zero = rw.const_index(0, loc);
         let spec = OpSpec::new(ops::memref::DIM, loc).operands(&[copy.operand(0), zero]).results(&[index]);
-        bounds.push(rw.create(spec)?.result(0));
+        bound = Index::Dynamic(rw.create(spec)?.result(0));
     }
     let block = Block::new(&[(index, loc)]);
     let region = Region::new();
     region.append(block);
     let in_parallel = Region::new();
     in_parallel.append(Block::new(&[]));
-    let segments = Attr::dense_i32(cx, &[0, bounds.len() as i32, 0, 0]);
     let space = copy.operand(1).ty().as_memref().and_then(|m| m.memory_space);
     let kernel = Attr::parse(cx, COPY_KERNEL).expect("invariant: the text is an attribute");
-    let mut spec = OpSpec::new(ops::scf::FORALL, loc)
-        .operands(&bounds)
-        .attr("operandSegmentSizes", segments)
-        .attr("staticLowerBound", Attr::dense_i64(cx, &[0]))
-        .attr("staticUpperBound", Attr::dense_i64(cx, &[upper]))
-        .attr("staticStep", Attr::dense_i64(cx, &[1]))
-        .attr(attributes::KERNEL, kernel)
-        .region(region);
+    let mut spec = scf::forall(loc, &Bounds::upto(vec![bound]), &[], region).attr(attributes::KERNEL, kernel);
     if space.is_some() {
-        let block_x = Attr::parse(cx, "#gpu.block<x>").expect("invariant: the gpu dialect is loaded");
+        let block_x = gpu::block_mapping(cx, Dimension::X).expect("invariant: the gpu dialect is loaded");
         spec = spec.attr("mapping", Attr::array(cx, &[block_x]));
     }
     rw.create(spec)?;
@@ -125,26 +120,17 @@ fn row<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>, value: Value<'c>, at: Value<'c>)
     if rank < 2 {
         return Ok(value);
     }
-    let mut sizes = vec![];
-    for (dim, size) in memref.shape.iter().enumerate().skip(1) {
-        if *size == DYNAMIC {
-            let dim = rw.const_index(dim as i64, loc);
-            let spec = OpSpec::new(ops::memref::DIM, loc).operands(&[value, dim]).results(&[Type::index(cx)]);
-            sizes.push(rw.create(spec)?.result(0));
-        }
+    let mut sizes: Vec<Index> = memref.shape.iter().copied().map(Index::Static).collect();
+    sizes[0] = Index::Static(1);
+    for (dim, size) in sizes.iter_mut().enumerate().filter(|(_, size)| **size == Index::Static(DYNAMIC)) {
+        let dim = rw.const_index(dim as i64, loc);
+        let spec = OpSpec::new(ops::memref::DIM, loc).operands(&[value, dim]).results(&[Type::index(cx)]);
+        *size = Index::Dynamic(rw.create(spec)?.result(0));
     }
     let mut shape = memref.shape.clone();
     shape[0] = 1;
-    let mut offsets = vec![0; rank];
-    offsets[0] = DYNAMIC;
+    let mut offsets = vec![Index::Static(0); rank];
+    offsets[0] = Index::Dynamic(at);
     let ty = Type::strided_memref(&shape, memref.element, DYNAMIC, &memref.strides, memref.memory_space);
-    let spec = OpSpec::new(ops::memref::SUBVIEW, loc)
-        .operands(&[value, at])
-        .operands(&sizes)
-        .results(&[ty])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 1, sizes.len() as i32, 0]))
-        .attr("static_offsets", Attr::dense_i64(cx, &offsets))
-        .attr("static_sizes", Attr::dense_i64(cx, &shape))
-        .attr("static_strides", Attr::dense_i64(cx, &vec![1; rank]));
-    Ok(rw.create(spec)?.result(0))
+    Ok(rw.create(typed::memref::subview(loc, value, &Slice::new(offsets, sizes), ty))?.result(0))
 }

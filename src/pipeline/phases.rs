@@ -30,8 +30,14 @@ pub(super) fn import<'c>(job: &mut Job<'c, '_>, source: Source<'_>) -> Result<On
     Ok(OnTensors { model })
 }
 
-pub(super) fn fuse<'c>(_: &mut Job<'c, '_>, stage: OnTensors<'c>) -> Result<OnTensors<'c>, Diagnostics> {
+pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, stage: OnTensors<'c>) -> Result<OnTensors<'c>, Diagnostics> {
+    if !job.is_gpu() {
+        frontend::unfold::run(&stage.model.module)?;
+    }
     frontend::fuse::run(&stage.model.module)?;
+    if let TargetDescription::Cpu(cpu) = job.target {
+        frontend::collapse_lines::run(&stage.model.module, cpu)?;
+    }
     Ok(stage)
 }
 

@@ -6,6 +6,7 @@
 //! only (`are_apart`): kernels keep their own elements in registers.
 
 use monopour_ir::ops;
+use monopour_ir::typed::gpu::AddressSpace;
 use monopour_ir::{Block, Module, Op, Value};
 use std::collections::BTreeMap;
 
@@ -45,7 +46,8 @@ pub fn check(module: &Module) -> Found {
 
 /// Workgroup memory, and arguments for which every caller passes its own allocation.
 fn shared_buffers<'c>(module: &Module<'c>, func: Op<'c>) -> Vec<Value<'c>> {
-    let is_workgroup = |v: &Value<'c>| v.ty().memref_space().is_some_and(|s| s.to_string().contains("workgroup"));
+    let is_workgroup =
+        |v: &Value<'c>| v.ty().memref_space().and_then(AddressSpace::of) == Some(AddressSpace::Workgroup);
     let local = func.find_all(ops::memref::ALLOCA).into_iter().map(|op| op.result(0)).filter(is_workgroup);
     let calls: Vec<Op> = module
         .op()

@@ -6,6 +6,7 @@
 //! them are not checked.
 
 use monopour_ir::ops;
+use monopour_ir::typed::{arith::CmpIPredicate, gpu};
 use monopour_ir::{Block, Module, Op, Value};
 use std::collections::HashMap;
 
@@ -177,8 +178,8 @@ impl<'c> Machine<'c> {
             return Some(constant);
         }
         let axis = || {
-            let dimension = op.attr("dimension").map(|a| a.to_string()).unwrap_or_default();
-            usize::from(dimension.contains("dim y")) + 2 * usize::from(dimension.contains("dim z"))
+            let dimension = gpu::dimension(op);
+            gpu::Dimension::ALL.iter().position(|known| dimension == Some(*known)).unwrap_or(0)
         };
         let linear = || {
             let [x, y] = [0, 1].map(|axis| self.size.get(axis).copied().unwrap_or(1));
@@ -196,7 +197,7 @@ impl<'c> Machine<'c> {
             ops::arith::INDEX_CAST | ops::arith::INDEX_CASTUI => operand(0),
             ops::arith::SELECT => operand(if operand(0)? != 0 { 1 } else { 2 }),
             ops::arith::CMPI => {
-                let predicate = op.attr("predicate").and_then(|a| a.as_int())?;
+                let predicate = CmpIPredicate::of(op)?;
                 pair().map(|(a, b)| i64::from(compare(predicate, a, b)))
             }
             name => pair().and_then(|(a, b)| arithmetic(name, a, b)),
@@ -204,19 +205,20 @@ impl<'c> Machine<'c> {
     }
 }
 
-fn compare(predicate: i64, a: i64, b: i64) -> bool {
+fn compare(predicate: CmpIPredicate, a: i64, b: i64) -> bool {
+    use CmpIPredicate as P;
     let (ua, ub) = (a as u64, b as u64);
     match predicate {
-        0 => a == b,
-        1 => a != b,
-        2 => a < b,
-        3 => a <= b,
-        4 => a > b,
-        5 => a >= b,
-        6 => ua < ub,
-        7 => ua <= ub,
-        8 => ua > ub,
-        _ => ua >= ub,
+        P::Eq => a == b,
+        P::Ne => a != b,
+        P::Slt => a < b,
+        P::Sle => a <= b,
+        P::Sgt => a > b,
+        P::Sge => a >= b,
+        P::Ult => ua < ub,
+        P::Ule => ua <= ub,
+        P::Ugt => ua > ub,
+        P::Uge => ua >= ub,
     }
 }
 

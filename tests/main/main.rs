@@ -9,6 +9,7 @@ mod copies;
 mod example;
 mod host;
 mod numerics;
+mod onnx_contrib;
 mod opt;
 mod passes;
 mod phases;

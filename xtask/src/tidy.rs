@@ -49,6 +49,7 @@ pub fn run(root: &Path) -> Result<Vec<String>, String> {
             out.extend(check_rust(&path, &text, &parsed));
             out.extend(check_names(&path, &text, &parsed));
             out.extend(check_op_names(&path, &text, &parsed, &dialects));
+            out.extend(check_segments(&path, &text, &parsed));
             // Test fixtures have codes without a source.
             let is_source = path.contains("src/") && !path.starts_with("xtask/");
             for (line, code) in codes_in(&parsed).into_iter().filter(|_| is_source) {
@@ -167,6 +168,15 @@ fn check_op_names(path: &str, text: &str, parsed: &Source, dialects: &BTreeSet<S
     };
     let literals = literals_in_code(path, text, parsed).filter(|(_, literal)| is_op(literal));
     literals.map(|(line, literal)| format!("{path}:{line}: `{literal}` as a literal, name it in {OP_NAMES}")).collect()
+}
+
+/// The property of operand segments as a literal outside of `ir`, which has typed views and builders of the ops that have it.
+fn check_segments(path: &str, text: &str, parsed: &Source) -> Vec<String> {
+    if path.starts_with("ir/") || path.starts_with("xtask/") {
+        return vec![];
+    }
+    let literals = literals_in_code(path, text, parsed).filter(|(_, literal)| literal.contains("operandSegmentSizes"));
+    literals.map(|(line, _)| format!("{path}:{line}: operand segments by hand, use monopour_ir::typed")).collect()
 }
 
 /// The dialects whose ops [`OP_NAMES`] names.
@@ -294,6 +304,17 @@ mod tests {
             ["split/src/a.rs:2: `scf.for` as a literal, name it in ir/src/ops.rs"]
         );
         assert!(found("split/tests/a.rs", text).is_empty() && found("ir/src/ops.rs", text).is_empty());
+    }
+
+    #[test]
+    fn operand_segments_are_set_by_ir_alone() {
+        let found = |path: &str, text: &str| check_segments(path, text, &source::parse(text));
+        let text = "//! `operandSegmentSizes`.\nf(\"operandSegmentSizes\");\n#[cfg(test)]\nmod tests { f(\"operandSegmentSizes\") }\n";
+        let expected = ["split/src/a.rs:2: operand segments by hand, use monopour_ir::typed"];
+        assert_eq!(found("split/src/a.rs", text), expected);
+        for path in ["ir/src/segments.rs", "split/tests/a.rs"] {
+            assert!(found(path, text).is_empty(), "{path}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A `linalg.generic` on memrefs as data: its loops, and how each operand is indexed by them.
 
 use monopour_ir::ops;
+use monopour_ir::typed::linalg::{self, IteratorType, Structured};
 use monopour_ir::{Block, DYNAMIC, LinearForm, Op, Type, Value};
 
 /// An operand's stride along a loop.
@@ -101,9 +102,9 @@ pub(super) struct Nest<'c> {
 impl<'c> Nest<'c> {
     /// Reads a generic; `None` where a subscript is no sum of loops, or the body has other than elementwise scalar ops.
     pub(super) fn of(op: Op<'c>) -> Option<Self> {
-        let types = op.attr("iterator_types")?.as_array()?;
+        let types = linalg::iterator_types(op)?;
         let maps = op.attr("indexing_maps")?.as_array()?;
-        let segments = op.attr("operandSegmentSizes")?.as_ints()?;
+        let inputs = Structured::of(op)?.num_inputs();
         if op.num_results() != 0 || maps.len() != op.num_operands() {
             return None;
         }
@@ -117,9 +118,9 @@ impl<'c> Nest<'c> {
         for (d, ty) in types.iter().enumerate() {
             let witness = witness(&operands, d)?;
             let extent = Some(witness.0.ty().shape()?[witness.1]).filter(|e| *e != DYNAMIC);
-            loops.push(Loop { extent, reduction: ty.to_string().contains("reduction"), witness });
+            loops.push(Loop { extent, reduction: *ty == IteratorType::Reduction, witness });
         }
-        let outputs = operands.split_off(usize::try_from(*segments.first()?).ok()?);
+        let outputs = operands.split_off(inputs);
         let nest = Self { op, loops, inputs: operands, outputs, body: op.body()?, start: None, after: vec![] };
         (nest.is_plain() && nest.outputs.iter().all(Operand::is_memory)).then_some(nest)
     }

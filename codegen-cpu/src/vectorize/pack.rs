@@ -13,7 +13,8 @@ use super::choose::{Choice, Pack};
 use super::emit::{Bound, Emit, Position, Segment, Width};
 use super::nest::{Access, Nest, Operand};
 use monopour_ir::ops;
-use monopour_ir::{Attr, InsertionPoint, LinearForm, Op, OpSpec, Type, Value};
+use monopour_ir::typed::memref;
+use monopour_ir::{Attr, InsertionPoint, LinearForm, Op, Type, Value};
 
 /// Largest panel, which lies on the stack of a task.
 const MAX_PANEL_BYTES: i64 = 64 << 10;
@@ -75,9 +76,7 @@ pub(super) fn buffer<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) -> 
     let entry = nest.op.ancestor(ops::func::FUNC).and_then(Op::body)?;
     let outside = e.b.point();
     e.b.set_point(InsertionPoint::Start(entry));
-    let spec = OpSpec::new(ops::memref::ALLOCA, e.loc)
-        .results(&[Type::memref(&shape, operand.element(), None)])
-        .attr("operandSegmentSizes", Attr::dense_i32(e.cx, &[0, 0]))
+    let spec = memref::alloca(e.loc, &[], Type::memref(&shape, operand.element(), None))
         .attr("alignment", Attr::i64(e.cx, 64));
     let value = e.create(spec).result(0);
     e.b.set_point(outside);

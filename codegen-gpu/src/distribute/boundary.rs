@@ -6,6 +6,7 @@ use super::parts::{self, Parts};
 use crate::error;
 use monopour_contract::attributes;
 use monopour_ir::ops;
+use monopour_ir::typed::{Index, Slice, memref};
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::{GpuDescription, GpuFeature, GpuKernel, MAX_NUMBER_BYTES};
 use std::collections::HashMap;
@@ -231,14 +232,8 @@ fn flatten<'c>(rw: &mut Rewriter<'c>, call: Op<'c>, value: Value<'c>, unknown: b
     if unknown {
         // All elements from the base on: the size stated here is not read.
         let size = rw.const_index(1, call.location());
-        let spec = OpSpec::new(ops::memref::REINTERPRET_CAST, call.location())
-            .operands(&[value, size])
-            .results(&[ty])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 1, 0]))
-            .attr("static_offsets", Attr::dense_i64(cx, &[0]))
-            .attr("static_sizes", Attr::dense_i64(cx, &[DYNAMIC]))
-            .attr("static_strides", Attr::dense_i64(cx, &[1]))
-            .attr(attributes::WHOLE, Attr::unit(cx));
+        let whole = Slice::new(vec![Index::Static(0)], vec![Index::Dynamic(size)]);
+        let spec = memref::reinterpret_cast(call.location(), value, &whole, ty).attr(attributes::WHOLE, Attr::unit(cx));
         return Ok(rw.create(spec)?.result(0));
     }
     let spec = if rank == 0 {

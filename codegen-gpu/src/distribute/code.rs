@@ -1,6 +1,8 @@
 //! Builder of per-invocation code: index arithmetic with folding, loops, loads and stores.
 
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpIPredicate;
+use monopour_ir::typed::gpu::Dimension;
 use monopour_ir::{
     Attr, Block, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
 };
@@ -125,8 +127,7 @@ impl<'c, 'r> Code<'c, 'r> {
         self.div(sum, b)
     }
     pub(super) fn less(&mut self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        // 2 is `slt`.
-        let predicate = Attr::i64(self.cx, 2);
+        let predicate = CmpIPredicate::Slt.to_attr(self.cx);
         let spec = OpSpec::new(ops::arith::CMPI, self.loc)
             .operands(&[a, b])
             .results(&[Type::integer(self.cx, 1)])
@@ -144,8 +145,7 @@ impl<'c, 'r> Code<'c, 'r> {
 
     /// `gpu.block_id` or `gpu.thread_id` of dimension 0 (x), 1 or 2.
     pub(super) fn id(&mut self, name: &str, dimension: usize) -> Value<'c> {
-        let text = format!("#gpu<dim {}>", ["x", "y", "z"][dimension]);
-        let attr = Attr::parse(self.cx, &text).expect("invariant: the gpu dialect is loaded");
+        let attr = Dimension::ALL[dimension].to_attr(self.cx).expect("invariant: the gpu dialect is loaded");
         let spec = OpSpec::new(name, self.loc).results(&[self.index]).attr("dimension", attr);
         self.rw.create(spec).expect("invariant: an id has no operands").result(0)
     }

@@ -12,7 +12,8 @@ use super::groups::Group;
 use super::model::{Base, Local, Model};
 use crate::error;
 use monopour_ir::ops;
-use monopour_ir::{Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+use monopour_ir::typed::{gpu::AddressSpace, memref};
+use monopour_ir::{Block, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::GpuDescription;
 
 /// Most bytes of scratch of a dispatch, where workgroups can take turns.
@@ -130,7 +131,7 @@ fn extend<'c>(
     scratch: &mut Vec<Scratch>,
 ) -> Result<(Value<'c>, Value<'c>), Diagnostics> {
     let at_once = place.at_once.unwrap_or(WORKGROUPS).max(1);
-    let space = Attr::parse(code.cx, "#gpu.address_space<global>");
+    let space = AddressSpace::Global.to_attr(code.cx);
     let (elements, per_workgroup, extent) = if local.elements >= 0 {
         let all = local.elements.checked_mul(at_once).filter(|a| *a < i64::from(i32::MAX));
         let all = all.ok_or_else(|| error::workgroup_memory(func, u64::MAX, place.device.limits.max_binding_bytes))?;
@@ -189,11 +190,7 @@ pub(super) fn allocate_scratch<'c>(
         if ty.shape() == Some(vec![DYNAMIC]) {
             sizes.push(compute(rw, call, &scratch.elements)?);
         }
-        let spec = OpSpec::new(ops::memref::ALLOC, call.location())
-            .operands(&sizes)
-            .results(&[ty])
-            .attr("operandSegmentSizes", Attr::dense_i32(call.context(), &[sizes.len() as i32, 0]));
-        out.push(rw.create(spec)?.result(0));
+        out.push(rw.create(memref::alloc(call.location(), &sizes, ty))?.result(0));
     }
     Ok(out)
 }
@@ -221,10 +218,6 @@ pub(super) fn workgroup_buffer<'c>(
     element: Type<'c>,
     elements: i64,
 ) -> Result<Value<'c>, Diagnostics> {
-    let space = Attr::parse(code.cx, "#gpu.address_space<workgroup>");
-    let ty = Type::memref(&[elements], element, space);
-    let spec = OpSpec::new(ops::memref::ALLOCA, op.location())
-        .results(&[ty])
-        .attr("operandSegmentSizes", Attr::dense_i32(code.cx, &[0, 0]));
-    Ok(code.create(spec)?.result(0))
+    let ty = Type::memref(&[elements], element, AddressSpace::Workgroup.to_attr(code.cx));
+    Ok(code.create(memref::alloca(op.location(), &[], ty))?.result(0))
 }

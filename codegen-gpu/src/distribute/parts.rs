@@ -14,7 +14,8 @@
 use super::code::Code;
 use crate::error;
 use monopour_ir::ops;
-use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value};
+use monopour_ir::typed::{Slice, memref};
+use monopour_ir::{Block, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Value};
 use monopour_program::GpuDescription;
 use std::ops::Range;
 
@@ -150,15 +151,9 @@ pub(super) fn windows<'c>(
     if parts.is_empty() {
         return Ok(vec![flat]);
     }
-    let cx = call.context();
     let window = |part: &Range<i64>| {
-        let spec = OpSpec::new(ops::memref::SUBVIEW, call.location())
-            .operands(&[flat])
-            .results(&[window_type(flat.ty(), part)])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 0, 0, 0]))
-            .attr("static_offsets", Attr::dense_i64(cx, &[part.start]))
-            .attr("static_sizes", Attr::dense_i64(cx, &[part.end - part.start]))
-            .attr("static_strides", Attr::dense_i64(cx, &[1]));
+        let slice = Slice::fixed(&[part.start], &[part.end - part.start]);
+        let spec = memref::subview(call.location(), flat, &slice, window_type(flat.ty(), part));
         Ok(rw.create(spec)?.result(0))
     };
     parts.iter().map(window).collect()

@@ -4,6 +4,7 @@ use super::module::{Ex, Kernel, Lowered, Shape};
 use super::{brain, convert, narrow, types};
 use crate::error;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
 use monopour_ir::{Attr, Diagnostics, Op};
 use monopour_program::GpuFeature;
 use naga::{BinaryOperator as B, Literal, MathFunction as M, Scalar, ScalarKind, UnaryOperator as U};
@@ -339,76 +340,78 @@ pub(super) fn is_nan(k: &mut Kernel, a: Ex, shape: Shape) -> Ex {
 }
 
 fn compare<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<Lowered, Diagnostics> {
-    let predicate = op.attr("predicate").and_then(|a| a.as_int()).expect("comparisons have a predicate: verified");
     let shape = types::shape(kernel, op, op.operand(0).ty())?;
-    let float = op.is(ops::arith::CMPF);
-    let (a, b) = if !float && predicate >= 6 {
+    if op.is(ops::arith::CMPF) {
+        let predicate = CmpFPredicate::of(op).expect("comparisons have a predicate: verified");
+        let (a, b) = (kernel.operand(op, 0), kernel.operand(op, 1));
+        return Ok(kernel.zip(a, b, |k, a, b| compare_float(k, predicate, a, b, shape)));
+    }
+    let predicate = CmpIPredicate::of(op).expect("comparisons have a predicate: verified");
+    let (a, b) = if predicate.is_unsigned() {
         (unsigned_operand(kernel, op, 0, shape.lanes), unsigned_operand(kernel, op, 1, shape.lanes))
     } else {
         (kernel.operand(op, 0), kernel.operand(op, 1))
     };
-    Ok(kernel.zip(a, b, |k, a, b| {
-        if float { compare_float(k, predicate, a, b, shape) } else { compare_int(k, predicate, a, b, shape) }
-    }))
+    Ok(kernel.zip(a, b, |k, a, b| compare_int(k, predicate, a, b, shape)))
 }
 
-fn compare_int(k: &mut Kernel, predicate: i64, a: Ex, b: Ex, shape: Shape) -> Ex {
-    let operators = [
-        B::Equal,
-        B::NotEqual,
-        B::Less,
-        B::LessEqual,
-        B::Greater,
-        B::GreaterEqual,
-        B::Less,
-        B::LessEqual,
-        B::Greater,
-        B::GreaterEqual,
-    ];
-    let operator = operators[(predicate as usize).min(9)];
-    if predicate < 2 {
+fn compare_int(k: &mut Kernel, predicate: CmpIPredicate, a: Ex, b: Ex, shape: Shape) -> Ex {
+    use CmpIPredicate as P;
+    let operator = match predicate {
+        P::Eq => B::Equal,
+        P::Ne => B::NotEqual,
+        P::Slt | P::Ult => B::Less,
+        P::Sle | P::Ule => B::LessEqual,
+        P::Sgt | P::Ugt => B::Greater,
+        P::Sge | P::Uge => B::GreaterEqual,
+    };
+    if matches!(predicate, P::Eq | P::Ne) {
         return k.binary(operator, a, b);
     }
     // Bools have no order; as numbers, a signed one-bit 1 is -1.
     let (mut a, mut b) = (a, b);
     if shape.scalar.kind == ScalarKind::Bool {
         (a, b) = (k.convert(a, ScalarKind::Uint, 4), k.convert(b, ScalarKind::Uint, 4));
-        return if predicate < 6 { k.binary(operator, b, a) } else { k.binary(operator, a, b) };
+        return if predicate.is_unsigned() { k.binary(operator, a, b) } else { k.binary(operator, b, a) };
     }
-    if predicate >= 6 {
+    if predicate.is_unsigned() {
         (a, b) = (k.bitcast(a, ScalarKind::Uint), k.bitcast(b, ScalarKind::Uint));
     }
     k.binary(operator, a, b)
 }
 
-/// Predicates in MLIR's numbering. An unordered one is the negation of the opposite ordered one.
-fn compare_float(k: &mut Kernel, predicate: i64, a: Ex, b: Ex, shape: Shape) -> Ex {
+/// An unordered predicate is the negation of the opposite ordered one.
+fn compare_float(k: &mut Kernel, predicate: CmpFPredicate, a: Ex, b: Ex, shape: Shape) -> Ex {
+    use CmpFPredicate as P;
     let not = |k: &mut Kernel, e: Ex| k.unary(U::LogicalNot, e);
+    let opposite = |k: &mut Kernel, operator| {
+        let e = k.binary(operator, a, b);
+        not(k, e)
+    };
     match predicate {
-        0 | 15 => {
-            let e = k.literal(Literal::Bool(predicate == 15));
+        P::AlwaysFalse | P::AlwaysTrue => {
+            let e = k.literal(Literal::Bool(predicate == P::AlwaysTrue));
             k.splat(e, shape.lanes)
         }
-        1 => k.binary(B::Equal, a, b),
-        2 => k.binary(B::Greater, a, b),
-        3 => k.binary(B::GreaterEqual, a, b),
-        4 => k.binary(B::Less, a, b),
-        5 => k.binary(B::LessEqual, a, b),
-        6 | 8 => {
+        P::Oeq => k.binary(B::Equal, a, b),
+        P::Ogt => k.binary(B::Greater, a, b),
+        P::Oge => k.binary(B::GreaterEqual, a, b),
+        P::Olt => k.binary(B::Less, a, b),
+        P::Ole => k.binary(B::LessEqual, a, b),
+        P::One | P::Ueq => {
             let (less, greater) = (k.binary(B::Less, a, b), k.binary(B::Greater, a, b));
             let different = k.binary(B::InclusiveOr, less, greater);
-            if predicate == 6 { different } else { not(k, different) }
+            if predicate == P::One { different } else { not(k, different) }
         }
-        7 | 14 => {
+        P::Ord | P::Uno => {
             let (x, y) = (is_nan(k, a, shape), is_nan(k, b, shape));
             let unordered = k.binary(B::InclusiveOr, x, y);
-            if predicate == 14 { unordered } else { not(k, unordered) }
+            if predicate == P::Uno { unordered } else { not(k, unordered) }
         }
-        _ => {
-            let opposite =
-                [B::LessEqual, B::Less, B::GreaterEqual, B::Greater, B::Equal][(predicate as usize - 9).min(4)];
-            let e = k.binary(opposite, a, b);
-            not(k, e)
-        }
+        P::Ugt => opposite(k, B::LessEqual),
+        P::Uge => opposite(k, B::Less),
+        P::Ult => opposite(k, B::GreaterEqual),
+        P::Ule => opposite(k, B::Greater),
+        P::Une => opposite(k, B::Equal),
     }
 }

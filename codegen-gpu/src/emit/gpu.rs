@@ -4,6 +4,7 @@ use super::module::{Ex, Kernel, Lowered};
 use super::{brain, types};
 use crate::error;
 use monopour_ir::ops;
+use monopour_ir::typed::gpu::{AllReduceOperation as A, Dimension, ShuffleMode, dimension};
 use monopour_ir::{Diagnostics, Op};
 use monopour_program::GpuFeature;
 use naga::{
@@ -47,30 +48,24 @@ fn subgroup_builtin(kernel: &mut Kernel, builtin: BuiltIn, name: &str) -> Ex {
 
 /// `#gpu<dim x>` and so on; x is the fastest.
 fn component<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, builtin: BuiltIn, name: &str) -> Ex {
-    let dimension = op.attr("dimension").map(|a| a.to_string()).unwrap_or_default();
-    let index = if dimension.contains("dim y") {
-        1
-    } else if dimension.contains("dim z") {
-        2
-    } else {
-        0
+    let index = match dimension(op).expect("ids have a dimension: verified") {
+        Dimension::X => 0,
+        Dimension::Y => 1,
+        Dimension::Z => 2,
     };
     let base = kernel.builtin(builtin, name, true);
     kernel.add(Expression::AccessIndex { base, index })
 }
 
 fn shuffle<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
-    let mode = op.attr("mode").map(|a| a.to_string()).unwrap_or_default();
+    let mode = op.attr("mode").and_then(ShuffleMode::of).expect("a shuffle has a mode: verified");
     let offset = kernel.one(op.operand(1));
     let lane = kernel.bitcast(offset, ScalarKind::Uint);
-    let gather = if mode.contains("xor") {
-        GatherMode::ShuffleXor(lane)
-    } else if mode.contains("up") {
-        GatherMode::ShuffleUp(lane)
-    } else if mode.contains("down") {
-        GatherMode::ShuffleDown(lane)
-    } else {
-        GatherMode::Shuffle(lane)
+    let gather = match mode {
+        ShuffleMode::Xor => GatherMode::ShuffleXor(lane),
+        ShuffleMode::Up => GatherMode::ShuffleUp(lane),
+        ShuffleMode::Down => GatherMode::ShuffleDown(lane),
+        ShuffleMode::Idx => GatherMode::Shuffle(lane),
     };
     if !op.result(1).is_unused() {
         // The second result is whether the lane exists; kernels here only shuffle from lanes that do.
@@ -104,15 +99,14 @@ fn gather_value<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, mode: GatherMode) -> Re
 }
 
 fn reduce<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
-    let text = op.attr("op").map(|a| a.to_string()).unwrap_or_default();
-    let operation = match text.trim_start_matches("#gpu<all_reduce_op ").trim_end_matches('>') {
-        "add" => S::Add,
-        "mul" => S::Mul,
-        "minsi" | "minnumf" => S::Min,
-        "maxsi" | "maxnumf" => S::Max,
-        "and" => S::And,
-        "or" => S::Or,
-        "xor" => S::Xor,
+    let operation = match op.attr("op").and_then(A::of) {
+        Some(A::Add) => S::Add,
+        Some(A::Mul) => S::Mul,
+        Some(A::MinSI | A::MinNumF) => S::Min,
+        Some(A::MaxSI | A::MaxNumF) => S::Max,
+        Some(A::And) => S::And,
+        Some(A::Or) => S::Or,
+        Some(A::Xor) => S::Xor,
         _ => return Err(error::unsupported_op(op)),
     };
     let mut shape = types::shape(kernel, op, op.operand(0).ty())?;

@@ -4,6 +4,7 @@ use super::module::{Buffer, Ex, Kernel, Layout, Lowered, Shape};
 use super::{brain, packed, types};
 use crate::error;
 use monopour_ir::ops;
+use monopour_ir::typed::gpu;
 use monopour_ir::{Block, Diagnostics, Op, Type, Value, WalkOrder};
 use monopour_program::{Access, GpuFeature};
 use naga::{AddressSpace, BinaryOperator as B, Expression, Scalar, ScalarKind, StorageAccess, TypeInner};
@@ -243,7 +244,7 @@ fn alloca<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let base = kernel.plane_type(Shape { scalar, lanes });
     let stride_bytes = if scalar.kind == ScalarKind::Bool { 4 } else { u32::from(scalar.width) };
     let ty = kernel.array_type(base, stride_bytes * lanes, memref.shape[0] as u32 / lanes);
-    let shared = memref.memory_space.is_some_and(|s| s.to_string().contains("workgroup"));
+    let shared = memref.memory_space.and_then(gpu::AddressSpace::of) == Some(gpu::AddressSpace::Workgroup);
     let pointer =
         if shared { kernel.global("shared".to_owned(), AddressSpace::WorkGroup, None, ty) } else { kernel.local(ty) };
     kernel.set_buffer(result, Buffer { pointer, lanes, layout: Layout::Plain });

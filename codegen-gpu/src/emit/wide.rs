@@ -1,6 +1,7 @@
 //! Ops of f64 that work on its bits, and so need 64-bit integers.
 
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpFPredicate;
 use monopour_ir::{Op, Type};
 
 /// Whether the code of `op` holds the bits of an f64 as an integer.
@@ -13,10 +14,10 @@ pub(crate) fn works_on_bits(op: Op) -> bool {
         | ops::math::ISNAN
         | ops::math::ISINF
         | ops::math::ISFINITE => is_double(op.operand(0).ty()),
-        // 7 and 14: ordered and unordered, which are tests for NaN.
+        // Tests for NaN.
         ops::arith::CMPF => {
-            let predicate = op.attr("predicate").and_then(|a| a.as_int());
-            is_double(op.operand(0).ty()) && matches!(predicate, Some(7 | 14))
+            let is_test = matches!(CmpFPredicate::of(op), Some(CmpFPredicate::Ord | CmpFPredicate::Uno));
+            is_double(op.operand(0).ty()) && is_test
         }
         _ => false,
     }

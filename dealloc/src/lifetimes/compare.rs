@@ -4,7 +4,7 @@ use crate::state::first_element;
 use monopour_ir::control_flow::viewed;
 use monopour_ir::ops;
 use monopour_ir::typed;
-use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
+use monopour_ir::{Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value};
 
 use crate::indicators::{If, if_owned};
 
@@ -77,7 +77,7 @@ pub(super) fn same<'c>(rw: &mut Rewriter<'c>, loc: Location<'c>, a: Value<'c>, b
         Ok(rw.create(spec)?.result(0))
     };
     let (a, b) = (pointer(a)?, pointer(b)?);
-    let equal = Attr::int(Type::integer(rw.context(), 64), 0);
+    let equal = typed::arith::CmpIPredicate::Eq.to_attr(rw.context());
     let spec = OpSpec::new(ops::arith::CMPI, loc).operands(&[a, b]).results(&[bit(rw)]).attr("predicate", equal);
     Ok(rw.create(spec)?.result(0))
 }

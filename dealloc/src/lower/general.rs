@@ -1,10 +1,11 @@
 //! A dealloc of several memrefs by lists of pointers and indicators, which loops compare.
 
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::typed::memref;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value};
 
-use super::{Dealloc, EQUAL, NOT_EQUAL, compare, free_if, pointer_of};
+use super::{Dealloc, compare, free_if, pointer_of};
 use crate::indicators::{If, if_owned};
 
 /// The lists that the loops read and write.
@@ -219,7 +220,7 @@ pub(super) fn compare_all<'c>(
         let condition = load(loc, lists.conditions, i, rw)?;
         let is_new = each(to_kept, Some(always), rw, |j, so_far, rw| {
             let other = load(loc, lists.retained, j, rw)?;
-            let same = compare(EQUAL, loc, other, pointer, rw)?;
+            let same = compare(CmpIPredicate::Eq, loc, other, pointer, rw)?;
             let note = |rw: &mut Rewriter<'c>| {
                 let before = load(loc, lists.owned, j, rw)?;
                 let now = rw.binary(ops::arith::ORI, before, condition, loc)?;
@@ -254,7 +255,7 @@ fn both_differ<'c>(
     owns: Option<Value<'c>>,
     rw: &mut Rewriter<'c>,
 ) -> Result<Option<Value<'c>>, Diagnostics> {
-    let mut differs = compare(NOT_EQUAL, loc, other, pointer, rw)?;
+    let mut differs = compare(CmpIPredicate::Ne, loc, other, pointer, rw)?;
     if let Some(owns) = owns {
         let always = rw.const_bool(true, loc);
         let is_idle = rw.binary(ops::arith::XORI, owns, always, loc)?;

@@ -4,9 +4,10 @@
 //! straight-line code would grow with the number of pairs.
 
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::{Diagnostics, Op, Rewriter, Value};
 
-use super::{Dealloc, EQUAL, compare, free_if, general, pointer_of};
+use super::{Dealloc, compare, free_if, general, pointer_of};
 
 /// Most pairs of pointers compared one by one, so that the code stays shorter than the loops.
 const MAX_PAIRS: usize = 64;
@@ -34,14 +35,14 @@ pub(super) fn lower<'c>(op: Op<'c>, parts: &Dealloc<'c>, rw: &mut Rewriter<'c>) 
         let condition = parts.conditions[i];
         let mut is_kept = never;
         for (result, other) in results.iter_mut().zip(&retained) {
-            let same = compare(EQUAL, loc, *pointer, *other, rw)?;
+            let same = compare(CmpIPredicate::Eq, loc, *pointer, *other, rw)?;
             let owns = rw.binary(ops::arith::ANDI, same, condition, loc)?;
             *result = rw.binary(ops::arith::ORI, *result, owns, loc)?;
             is_kept = rw.binary(ops::arith::ORI, is_kept, same, loc)?;
         }
         // An owner after an alias without ownership still frees the memory.
         for (earlier, owns) in pointers[..i].iter().zip(&parts.conditions) {
-            let same = compare(EQUAL, loc, *pointer, *earlier, rw)?;
+            let same = compare(CmpIPredicate::Eq, loc, *pointer, *earlier, rw)?;
             let frees = rw.binary(ops::arith::ANDI, same, *owns, loc)?;
             is_kept = rw.binary(ops::arith::ORI, is_kept, frees, loc)?;
         }

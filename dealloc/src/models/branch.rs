@@ -13,6 +13,7 @@ use monopour_ir::ops;
 use std::collections::HashMap;
 
 use monopour_ir::control_flow::{Traits, successor_operands};
+use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::{Attr, Diagnostics, Op, OpSpec, Value};
 
 use super::OwnershipModel;
@@ -142,11 +143,10 @@ fn equals<'c>(
     let number =
         state.create_before(op, OpSpec::new(ops::arith::CONSTANT, loc).results(&[flag.ty()]).attr("value", case))?;
     let bit = state.bit();
-    let predicate = Attr::i64(op.context(), 0);
     let spec = OpSpec::new(ops::arith::CMPI, loc)
         .operands(&[flag, number.result(0)])
         .results(&[bit])
-        .attr("predicate", predicate);
+        .attr("predicate", CmpIPredicate::Eq.to_attr(op.context()));
     Ok(state.create_before(op, spec)?.result(0))
 }
 

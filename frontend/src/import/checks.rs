@@ -21,18 +21,12 @@ use super::ranges;
 use crate::linalg;
 use monopour_ir::interfaces::indexing_maps;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::{
     AffineExpr, AffineExprKind, AffineMap, Attr, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec,
     Rewriter, Type, Value, WalkOrder,
 };
 use monopour_program::{InputSize, SizeRules};
-
-/// Predicates of `arith.cmpi`.
-const LESS_OR_EQUAL: i64 = 3;
-const AT_LEAST: i64 = 5;
-const NOT_EQUAL: i64 = 1;
-const LESS: i64 = 2;
-const UNSIGNED_LESS: i64 = 6;
 
 /// Puts checks in front of the ops of host code in `module`.
 ///
@@ -167,7 +161,7 @@ impl<'c> Checks<'c, '_> {
     fn require(
         &mut self,
         loc: Location<'c>,
-        predicate: i64,
+        predicate: CmpIPredicate,
         left: Size<'c>,
         right: Size<'c>,
     ) -> Result<(), Diagnostics> {
@@ -181,14 +175,14 @@ impl<'c> Checks<'c, '_> {
         if left == right || matches!((left, right), (Size::Known(_), Size::Known(_))) {
             return Ok(());
         }
-        self.require(loc, guards::EQUAL, left, right)
+        self.require(loc, CmpIPredicate::Eq, left, right)
     }
 
     fn is_size(&mut self, loc: Location<'c>, value: Value<'c>) -> Result<(), Diagnostics> {
         if ranges::is_size(value) {
             return Ok(());
         }
-        self.require(loc, AT_LEAST, Size::Value(value), Size::Known(0))
+        self.require(loc, CmpIPredicate::Sge, Size::Value(value), Size::Known(0))
     }
 
     fn arith(
@@ -244,7 +238,7 @@ impl<'c> Checks<'c, '_> {
             let index = index.constant_int().map_or(Size::Value(index), Size::Known);
             let inside = matches!((index, size), (Size::Known(i), Size::Known(n)) if 0 <= i && i < n);
             if !inside {
-                self.require(loc, UNSIGNED_LESS, index, size)?;
+                self.require(loc, CmpIPredicate::Ult, index, size)?;
             }
         }
         Ok(())
@@ -288,7 +282,7 @@ impl<'c> Checks<'c, '_> {
         }
         // With stride: (size - 1) * stride < rest, or no element at all.
         if !known(stride) {
-            self.require(loc, AT_LEAST, stride, Size::Known(1))?;
+            self.require(loc, CmpIPredicate::Sge, stride, Size::Known(1))?;
         }
         self.within(loc, size, rest)?;
         let one = self.value(loc, Size::Known(1))?;
@@ -303,7 +297,7 @@ impl<'c> Checks<'c, '_> {
         if value == Size::Known(0) || matches!((value, limit), (Size::Known(v), Size::Known(l)) if 0 <= v && v <= l) {
             return Ok(());
         }
-        self.require(loc, guards::UNSIGNED_AT_MOST, value, limit)
+        self.require(loc, CmpIPredicate::Ule, value, limit)
     }
 
     fn expand(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
@@ -340,8 +334,8 @@ impl<'c> Checks<'c, '_> {
             let least = self.guard.op(ops::arith::MINUI, loc, &[size, most], index)?;
             // Without elements any size is allowed: the product is zero.
             let zero = self.value(loc, Size::Known(0))?;
-            let empty = self.guard.compare(loc, guards::EQUAL, whole, zero)?;
-            let fits = self.guard.compare(loc, guards::EQUAL, size, least)?;
+            let empty = self.guard.compare(loc, CmpIPredicate::Eq, whole, zero)?;
+            let fits = self.guard.compare(loc, CmpIPredicate::Eq, size, least)?;
             let fits = self.guard.op(ops::arith::ORI, loc, &[fits, empty], fits.ty())?;
             self.conditions.push(fits);
             let taken = self.guard.op(ops::arith::SELECT, loc, &[empty, size, least], index)?;
@@ -371,7 +365,7 @@ impl<'c> Checks<'c, '_> {
             return Ok(());
         }
         let one = self.guard.constant(loc, step.ty(), 1)?;
-        let positive = self.guard.compare(loc, AT_LEAST, step, one)?;
+        let positive = self.guard.compare(loc, CmpIPredicate::Sge, step, one)?;
         self.conditions.push(positive);
         let taken = self.guard.op(ops::arith::MAXSI, loc, &[step, one], step.ty())?;
         self.guard.rw.set_operand(op, 2, taken);
@@ -384,7 +378,7 @@ impl<'c> Checks<'c, '_> {
         }
         let (loc, divisor) = (op.location(), op.operand(1));
         let zero = self.guard.constant(loc, divisor.ty(), 0)?;
-        let defined = self.guard.compare(loc, NOT_EQUAL, divisor, zero)?;
+        let defined = self.guard.compare(loc, CmpIPredicate::Ne, divisor, zero)?;
         self.conditions.push(defined);
         if op.name().ends_with("si") {
             self.no_overflow(op)?;
@@ -398,9 +392,9 @@ impl<'c> Checks<'c, '_> {
         let (ty, bool_ty) = (divisor.ty(), Type::integer(op.context(), 1));
         let (zero, minus_one) = (self.guard.constant(loc, ty, 0)?, self.guard.constant(loc, ty, -1)?);
         let negated = self.guard.op(ops::arith::SUBI, loc, &[zero, dividend], ty)?;
-        let differs = self.guard.compare(loc, NOT_EQUAL, negated, dividend)?;
-        let is_zero = self.guard.compare(loc, guards::EQUAL, dividend, zero)?;
-        let other = self.guard.compare(loc, NOT_EQUAL, divisor, minus_one)?;
+        let differs = self.guard.compare(loc, CmpIPredicate::Ne, negated, dividend)?;
+        let is_zero = self.guard.compare(loc, CmpIPredicate::Eq, dividend, zero)?;
+        let other = self.guard.compare(loc, CmpIPredicate::Ne, divisor, minus_one)?;
         let any = self.guard.op(ops::arith::ORI, loc, &[differs, is_zero], bool_ty)?;
         let defined = self.guard.op(ops::arith::ORI, loc, &[any, other], bool_ty)?;
         self.conditions.push(defined);
@@ -480,12 +474,12 @@ impl<'c> Checks<'c, '_> {
         let bool_ty = Type::integer(self.guard.rw.context(), 1);
         let (low, high, size) = (self.value(loc, low)?, self.value(loc, high)?, self.value(loc, size)?);
         let zero = self.value(loc, Size::Known(0))?;
-        let above = self.guard.compare(loc, AT_LEAST, low, zero)?;
-        let below = self.guard.compare(loc, LESS, high, size)?;
+        let above = self.guard.compare(loc, CmpIPredicate::Sge, low, zero)?;
+        let below = self.guard.compare(loc, CmpIPredicate::Slt, high, size)?;
         let mut fits = self.guard.op(ops::arith::ANDI, loc, &[above, below], bool_ty)?;
         for extent in extents.iter().filter(|extent| !is_known(extent.size)) {
             let extent = self.value(loc, extent.size)?;
-            let none = self.guard.compare(loc, LESS_OR_EQUAL, extent, zero)?;
+            let none = self.guard.compare(loc, CmpIPredicate::Sle, extent, zero)?;
             fits = self.guard.op(ops::arith::ORI, loc, &[fits, none], bool_ty)?;
         }
         self.conditions.push(fits);

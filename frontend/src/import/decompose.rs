@@ -21,8 +21,9 @@ use super::plain;
 use crate::linalg;
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::ops;
+use monopour_ir::typed::{self, Index, Slice, scf::ForAll};
 use monopour_ir::{
-    Attr, Block, CANONICALIZE_PROGRAM, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region,
+    Block, CANONICALIZE_PROGRAM, Diagnostic, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region,
     Rewriter, Type, Value, apply_named_sequence, run_passes,
 };
 
@@ -102,37 +103,25 @@ fn own_patterns(module: &Module) -> Result<(), Diagnostics> {
 
 /// `tensor.splat` as `linalg.fill`.
 fn fill<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
-    let (cx, loc, ty, value) = (op.context(), op.location(), op.result(0).ty(), op.operand(0));
+    let (loc, ty, value) = (op.location(), op.result(0).ty(), op.operand(0));
     let empty = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).operands(&op.operands()[1..]).results(&[ty]))?;
     let body = Block::new(&[(value.ty(), loc), (value.ty(), loc)]);
     let region = Region::new();
     region.append(body);
-    let filled = rw.create(
-        OpSpec::new(ops::linalg::FILL, loc)
-            .operands(&[value, empty.result(0)])
-            .results(&[ty])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, 1]))
-            .region(region),
-    )?;
+    let filled = rw.create(typed::linalg::fill(loc, value, empty.result(0), region))?;
     rw.set_point(InsertionPoint::End(body));
     rw.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[body.arg(0)]))?;
     rw.replace_op(op, &[filled.result(0)]);
     Ok(())
 }
 
-/// Mixed static and dynamic bounds of a forall, as values.
-fn bounds<'c>(
-    op: Op<'c>,
-    rw: &mut Rewriter<'c>,
-    name: &str,
-    dynamic: &mut impl Iterator<Item = Value<'c>>,
-) -> Vec<Value<'c>> {
-    let fixed = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
-    let value = |bound: i64| match bound {
-        DYNAMIC => dynamic.next().expect("invariant: a verified forall has a value per dynamic bound"),
-        bound => rw.const_index(bound, op.location()),
+/// Static and dynamic numbers, as values.
+fn values<'c>(list: Vec<Index<'c>>, loc: Location<'c>, rw: &mut Rewriter<'c>) -> Vec<Value<'c>> {
+    let value = |index| match index {
+        Index::Dynamic(value) => value,
+        Index::Static(number) => rw.const_index(number, loc),
     };
-    fixed.into_iter().map(value).collect()
+    list.into_iter().map(value).collect()
 }
 
 /// Reads of a shared output see its initial value, whatever others have inserted; only the slice that the iteration inserts
@@ -153,9 +142,7 @@ fn read_as_given<'c>(forall: Op<'c>, body: Block<'c>, rw: &mut Rewriter<'c>) {
 
 /// Whether an extraction and an insertion have the same offsets, sizes and strides.
 fn is_same_slice(extract: Op, insert: Op) -> bool {
-    let parts = ["static_offsets", "static_sizes", "static_strides"];
-    extract.operands()[1..] == insert.operands()[2..]
-        && parts.iter().all(|name| extract.attr(name) == insert.attr(name))
+    Slice::of(extract).is_some_and(|slice| Slice::of(insert) == Some(slice))
 }
 
 /// A forall of the model as a nest of `scf.for` with the shared outputs as iter_args.
@@ -165,10 +152,8 @@ fn loops<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnost
     let shared = op.num_results();
     let inits: Vec<Value> = op.operands()[op.num_operands() - shared..].to_vec();
     let types: Vec<Type> = inits.iter().map(|v| v.ty()).collect();
-    let mut dynamic = op.operands().into_iter();
-    let lower = bounds(op, rw, "staticLowerBound", &mut dynamic);
-    let upper = bounds(op, rw, "staticUpperBound", &mut dynamic);
-    let step = bounds(op, rw, "staticStep", &mut dynamic);
+    let bounds = ForAll::of(op).and_then(ForAll::bounds).expect("invariant: a verified forall has bounds");
+    let [lower, upper, step] = [bounds.lower, bounds.upper, bounds.step].map(|list| values(list, loc, rw));
     let old = op.body().expect("invariant: a forall has a body");
 
     let (mut outer, mut ids, mut carried): (Option<Op>, Vec<Value>, Vec<Value>) = (None, vec![], inits);

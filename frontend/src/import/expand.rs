@@ -14,6 +14,7 @@
 //! Requires: ops on scalars. A negative exponent of an integer gives 0 unless the base is 1 or -1.
 
 use monopour_ir::ops;
+use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
 
 /// Expands the ops of `module`.
@@ -86,26 +87,25 @@ impl<'c> At<'c, '_> {
     fn float(&mut self, value: f64, ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
         self.constant(Attr::float(ty, value), ty)
     }
-    /// `arith.cmpi` or `arith.cmpf` by the number of its predicate.
-    fn compare(&mut self, name: &str, predicate: i64, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Diagnostics> {
-        let cx = a.ty().context();
-        let spec = OpSpec::new(name, self.loc).operands(&[a, b]).results(&[Type::integer(cx, 1)]);
-        Ok(self.rw.create(spec.attr("predicate", Attr::i64(cx, predicate)))?.result(0))
+    fn cmpi(&mut self, predicate: CmpIPredicate, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Diagnostics> {
+        self.compare(ops::arith::CMPI, predicate.to_attr(a.ty().context()), a, b)
+    }
+    fn cmpf(&mut self, predicate: CmpFPredicate, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Diagnostics> {
+        self.compare(ops::arith::CMPF, predicate.to_attr(a.ty().context()), a, b)
+    }
+    fn compare(
+        &mut self,
+        name: &str,
+        predicate: Attr<'c>,
+        a: Value<'c>,
+        b: Value<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
+        let spec = OpSpec::new(name, self.loc).operands(&[a, b]).results(&[Type::integer(a.ty().context(), 1)]);
+        Ok(self.rw.create(spec.attr("predicate", predicate))?.result(0))
     }
     fn select(&mut self, condition: Value<'c>, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         self.op(ops::arith::SELECT, &[condition, a, b], a.ty())
     }
-}
-
-/// Numbers of predicates.
-mod is {
-    pub(super) const EQ: i64 = 0;
-    pub(super) const SLT: i64 = 2;
-    pub(super) const ULT: i64 = 6;
-    pub(super) const OGT: i64 = 2;
-    pub(super) const OGE: i64 = 3;
-    pub(super) const OLT: i64 = 4;
-    pub(super) const UNE: i64 = 13;
 }
 
 /// `base` to the power of a magnitude, which is read as unsigned.
@@ -119,7 +119,7 @@ fn power<'c>(at: &mut At<'c, '_>, base: Value<'c>, magnitude: Value<'c>) -> Resu
     for bit in 0..bits {
         let mask = at.int((1u64 << bit).cast_signed(), ty)?;
         let masked = at.same(ops::arith::ANDI, &[magnitude, mask])?;
-        let absent = at.compare(ops::arith::CMPI, is::EQ, masked, zero)?;
+        let absent = at.cmpi(CmpIPredicate::Eq, masked, zero)?;
         let product = at.same(multiply, &[result, square])?;
         result = at.select(absent, result, product)?;
         if bit + 1 < bits {
@@ -155,7 +155,7 @@ fn known_power<'c>(at: &mut At<'c, '_>, base: Value<'c>, exponent: u64) -> Resul
 /// The magnitude of an exponent, and whether it is negative.
 fn magnitude<'c>(at: &mut At<'c, '_>, exponent: Value<'c>) -> Result<(Value<'c>, Value<'c>), Diagnostics> {
     let zero = at.int(0, exponent.ty())?;
-    let negative = at.compare(ops::arith::CMPI, is::SLT, exponent, zero)?;
+    let negative = at.cmpi(CmpIPredicate::Slt, exponent, zero)?;
     let opposite = at.same(ops::arith::SUBI, &[zero, exponent])?;
     Ok((at.select(negative, opposite, exponent)?, negative))
 }
@@ -170,7 +170,7 @@ fn integer_power<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagn
     // -1, 0 and 1 are the bases whose power of the magnitude is right as it is.
     let (one, three, zero) = (at.int(1, base.ty())?, at.int(3, base.ty())?, at.int(0, base.ty())?);
     let above = at.same(ops::arith::ADDI, &[base, one])?;
-    let unit = at.compare(ops::arith::CMPI, is::ULT, above, three)?;
+    let unit = at.cmpi(CmpIPredicate::Ult, above, three)?;
     let fraction = at.select(unit, product, zero)?;
     at.select(negative, fraction, product)
 }
@@ -218,13 +218,13 @@ fn rounded_once<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagno
     let nearest = at.op(ops::arith::TRUNCF, &[x], single)?;
     let wide = at.op(ops::arith::EXTF, &[nearest], x.ty())?;
     let (size, wide_size) = (at.same(ops::math::ABSF, &[x])?, at.same(ops::math::ABSF, &[wide])?);
-    let above = at.compare(ops::arith::CMPF, is::OGT, wide_size, size)?;
+    let above = at.cmpf(CmpFPredicate::Ogt, wide_size, size)?;
     let bits = at.op(ops::arith::BITCAST, &[nearest], word)?;
     let one = at.int(1, word)?;
     let lower = at.same(ops::arith::SUBI, &[bits, one])?;
     let toward_zero = at.select(above, lower, bits)?;
     let odd = at.same(ops::arith::ORI, &[toward_zero, one])?;
-    let inexact = at.compare(ops::arith::CMPF, is::UNE, wide, x)?;
+    let inexact = at.cmpf(CmpFPredicate::Une, wide, x)?;
     let bits = at.select(inexact, odd, toward_zero)?;
     let single = at.op(ops::arith::BITCAST, &[bits], single)?;
     at.op(ops::arith::TRUNCF, &[single], op.result(0).ty())
@@ -239,7 +239,7 @@ fn is_normal<'c>(at: &mut At<'c, '_>, op: Op<'c>) -> Result<Value<'c>, Diagnosti
     };
     let (least, infinity) = (at.float(least, x.ty())?, at.float(f64::INFINITY, x.ty())?);
     let size = at.same(ops::math::ABSF, &[x])?;
-    let large = at.compare(ops::arith::CMPF, is::OGE, size, least)?;
-    let finite = at.compare(ops::arith::CMPF, is::OLT, size, infinity)?;
+    let large = at.cmpf(CmpFPredicate::Oge, size, least)?;
+    let finite = at.cmpf(CmpFPredicate::Olt, size, infinity)?;
     at.same(ops::arith::ANDI, &[large, finite])
 }

@@ -18,13 +18,10 @@
 use super::ranges;
 use crate::linalg;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::{
     Attr, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type, Value, WalkOrder,
 };
-
-/// Predicates of `arith.cmpi`.
-pub(super) const EQUAL: i64 = 0;
-pub(super) const UNSIGNED_AT_MOST: i64 = 7;
 
 /// Guards the bodies of all linalg ops of `module`.
 ///
@@ -85,17 +82,17 @@ impl<'c> Guard<'c> {
         Ok(self.rw.create(spec)?.result(0))
     }
 
-    /// `arith.cmpi` by the number of its predicate.
+    /// `arith.cmpi`.
     pub(super) fn compare(
         &mut self,
         loc: Location<'c>,
-        predicate: i64,
+        predicate: CmpIPredicate,
         left: Value<'c>,
         right: Value<'c>,
     ) -> Result<Value<'c>, Diagnostics> {
         let cx = self.rw.context();
         let spec = OpSpec::new(ops::arith::CMPI, loc)
-            .attr("predicate", Attr::i64(cx, predicate))
+            .attr("predicate", predicate.to_attr(cx))
             .operands(&[left, right])
             .results(&[Type::integer(cx, 1)]);
         Ok(self.rw.create(spec)?.result(0))
@@ -164,7 +161,7 @@ impl<'c> Guard<'c> {
         let mut empty = None;
         for (size, _) in sizes.iter().zip(shape).filter(|(_, known)| **known == DYNAMIC) {
             let zero = self.constant(loc, index, 0)?;
-            let none = self.compare(loc, EQUAL, *size, zero)?;
+            let none = self.compare(loc, CmpIPredicate::Eq, *size, zero)?;
             empty = Some(match empty {
                 Some(before) => self.op(ops::arith::ORI, loc, &[before, none], bool_ty)?,
                 None => none,
@@ -241,7 +238,7 @@ impl<'c> Guard<'c> {
         self.rw.insert(copy);
         let (zero, minus_one) = (self.constant(loc, ty, 0)?, self.constant(loc, ty, -1)?);
         let negated = self.op(ops::arith::SUBI, loc, &[zero, dividend], ty)?;
-        let negates = self.compare(loc, EQUAL, divisor, minus_one)?;
+        let negates = self.compare(loc, CmpIPredicate::Eq, divisor, minus_one)?;
         let value = self.op(ops::arith::SELECT, loc, &[negates, negated, copy.result(0)], ty)?;
         self.rw.replace_op(op, &[value]);
         Ok(())
@@ -257,7 +254,7 @@ impl<'c> Guard<'c> {
         }
         // 0 and -1 are the two numbers whose successors are 0 or 1.
         let next = self.op(ops::arith::ADDI, loc, &[divisor, one], ty)?;
-        let unsafe_divisor = self.compare(loc, UNSIGNED_AT_MOST, next, one)?;
+        let unsafe_divisor = self.compare(loc, CmpIPredicate::Ule, next, one)?;
         self.op(ops::arith::SELECT, loc, &[unsafe_divisor, one, divisor], ty)
     }
 }

@@ -17,9 +17,12 @@
 use super::guards::Guard;
 use super::ranges;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpIPredicate;
+use monopour_ir::typed::linalg::{self, IteratorType};
+use monopour_ir::typed::{Index, Slice, tensor};
 use monopour_ir::{
-    AffineExpr, AffineExprKind, Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec,
-    Region, Rewriter, Type, Value, WalkOrder, run_passes,
+    AffineExpr, AffineExprKind, AffineMap, Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op,
+    OpSpec, Region, Rewriter, Type, Value, WalkOrder, run_passes,
 };
 
 /// Lowers all such ops of `module`.
@@ -94,26 +97,20 @@ impl<'c> Generic<'c, '_> {
         let operands: Vec<&(Value, String)> = self.inputs.iter().chain([&self.output]).collect();
         let map = |(_, results): &&(Value<'c>, String)| {
             let text = format!("affine_map<({loops}) -> ({results})>");
-            Attr::parse(cx, &text).expect("invariant: the text is a map")
+            let map = Attr::parse(cx, &text).and_then(|a| a.as_affine_map());
+            map.expect("invariant: the text is a map")
         };
-        let kinds = (0..self.parallel + self.reductions).map(|i| {
-            let kind = if i < self.parallel { "parallel" } else { "reduction" };
-            let text = format!("#linalg.iterator_type<{kind}>");
-            Attr::parse(cx, &text).expect("invariant: the text is an iterator type")
-        });
+        let kinds = (0..self.parallel + self.reductions)
+            .map(|i| if i < self.parallel { IteratorType::Parallel } else { IteratorType::Reduction });
+        let kinds = linalg::iterator_types_attr(cx, &kinds.collect::<Vec<_>>());
+        let maps: Vec<AffineMap> = operands.iter().map(map).collect();
         let arguments: Vec<(Type, Location)> = operands.iter().map(|(v, _)| (v.ty().element(), loc)).collect();
         let block = Block::new(&arguments);
         let region = Region::new();
         region.append(block);
-        let values: Vec<Value> = operands.iter().map(|(v, _)| *v).collect();
-        let inputs = i32::try_from(self.inputs.len()).unwrap_or(i32::MAX);
-        let spec = OpSpec::new(ops::linalg::GENERIC, loc)
-            .operands(&values)
-            .results(&[self.output.0.ty()])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[inputs, 1]))
-            .attr("indexing_maps", Attr::array(cx, &operands.iter().map(map).collect::<Vec<_>>()))
-            .attr("iterator_types", Attr::array(cx, &kinds.collect::<Vec<_>>()))
-            .region(region);
+        let inputs: Vec<Value> = self.inputs.iter().map(|(v, _)| *v).collect();
+        let operands = linalg::Operands { inputs: &inputs, outputs: &[self.output.0] };
+        let spec = linalg::generic(loc, operands, &maps, kinds, region);
         let result = guard.rw.create(spec)?.result(0);
         guard.rw.set_point(InsertionPoint::End(block));
         let value = body(guard, &block.args())?;
@@ -235,7 +232,7 @@ fn scatter<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
             let coordinate = guard.coordinate(loc, at, into_rank, part)?;
             let here = guard.counter(loc, usize::try_from(*dim).unwrap_or(0))?;
             let here = guard.cast_to(loc, here, coordinate.ty())?;
-            let same = guard.compare(loc, super::guards::EQUAL, coordinate, here)?;
+            let same = guard.compare(loc, CmpIPredicate::Eq, coordinate, here)?;
             meant = Some(match meant {
                 Some(before) => guard.op(ops::arith::ANDI, loc, &[before, same], bool_ty)?,
                 None => same,
@@ -362,36 +359,22 @@ fn crop<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
 
 /// The low and the high pads of a `tensor.pad`, each per dimension.
 fn pads<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<[Vec<Value<'c>>; 2], Diagnostics> {
-    let segments = list(op, "operandSegmentSizes");
-    let mut dynamic = op.operands().into_iter().skip(1);
+    let pad = tensor::Pad::of(op).expect("invariant: the pattern is of this op");
     let mut sides = [vec![], vec![]];
-    for (i, name) in ["static_low", "static_high"].into_iter().enumerate() {
-        let count = segments.get(i + 1);
-        let mut given = dynamic.by_ref().take(count.map_or(0, |n| usize::try_from(*n).unwrap_or(0)));
-        for size in list(op, name) {
-            let value = if size == DYNAMIC { given.next() } else { None };
-            let value = match value {
-                Some(value) => value,
-                None => guard.constant(op.location(), Type::index(op.context()), size)?,
-            };
-            sides[i].push(value);
+    for (side, given) in sides.iter_mut().zip([pad.low(), pad.high()]) {
+        for size in given.expect("invariant: a verified pad has a number per dimension") {
+            side.push(match size {
+                Index::Dynamic(value) => value,
+                Index::Static(size) => guard.constant(op.location(), Type::index(op.context()), size)?,
+            });
         }
     }
     Ok(sides)
 }
 
-/// The values that are not constant.
-fn open<'c>(values: &[Value<'c>]) -> Vec<Value<'c>> {
-    values.iter().copied().filter(|v| v.constant_int().is_none()).collect()
-}
-
-/// The constants among the values, and [`DYNAMIC`] for the others.
-fn known(values: &[Value]) -> Vec<i64> {
-    values.iter().map(|v| v.constant_int().unwrap_or(DYNAMIC)).collect()
-}
-
-fn count(values: &[Value]) -> i32 {
-    i32::try_from(values.len()).unwrap_or(i32::MAX)
+/// The values; constants are static.
+fn mixed<'c>(values: &[Value<'c>]) -> Vec<Index<'c>> {
+    values.iter().copied().map(Index::of).collect()
 }
 
 /// The slice that is left of a tensor, and the pads around it, none of them negative.
@@ -406,26 +389,15 @@ struct Crop<'c> {
 impl<'c> Crop<'c> {
     /// `tensor.extract_slice` of what is left.
     fn slice(&self, guard: &mut Guard<'c>, loc: Location<'c>, source: Value<'c>) -> Result<Value<'c>, Diagnostics> {
-        let cx = guard.rw.context();
-        let shape = known(&self.sizes);
-        let cut_ty = Type::tensor(&shape, source.ty().element(), None);
-        let (offsets, sizes) = (open(&self.offsets), open(&self.sizes));
-        let spec = OpSpec::new(ops::tensor::EXTRACT_SLICE, loc)
-            .operands(&[source])
-            .operands(&offsets)
-            .operands(&sizes)
-            .results(&[cut_ty])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, count(&offsets), count(&sizes), 0]))
-            .attr("static_offsets", Attr::dense_i64(cx, &known(&self.offsets)))
-            .attr("static_sizes", Attr::dense_i64(cx, &shape))
-            .attr("static_strides", Attr::dense_i64(cx, &vec![1; shape.len()]));
-        Ok(guard.rw.create(spec)?.result(0))
+        let slice = Slice::new(mixed(&self.offsets), mixed(&self.sizes));
+        let shape: Vec<i64> = slice.sizes.iter().map(|size| size.number()).collect();
+        let ty = Type::tensor(&shape, source.ty().element(), None);
+        Ok(guard.rw.create(tensor::extract_slice(loc, source, &slice, ty))?.result(0))
     }
 
     /// `op` around the slice. Its type is the one that upstream's verifier infers; where the op says more, a cast does.
     fn pad(&self, guard: &mut Guard<'c>, op: Op<'c>, slice: Value<'c>) -> Result<Value<'c>, Diagnostics> {
-        let cx = op.context();
-        let (low, high) = (open(&self.low), open(&self.high));
+        let (low, high) = (mixed(&self.low), mixed(&self.high));
         let region = Region::new();
         guard.rw.take_region(region, op.region(0));
         let padded: Vec<i64> = (0..self.sizes.len())
@@ -434,15 +406,8 @@ impl<'c> Crop<'c> {
                 known.into_iter().sum::<Option<i64>>().unwrap_or(DYNAMIC)
             })
             .collect();
-        let mut spec = OpSpec::new(ops::tensor::PAD, op.location())
-            .operands(&[slice])
-            .operands(&low)
-            .operands(&high)
-            .results(&[Type::tensor(&padded, slice.ty().element(), None)])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &[1, count(&low), count(&high)]))
-            .attr("static_low", Attr::dense_i64(cx, &known(&self.low)))
-            .attr("static_high", Attr::dense_i64(cx, &known(&self.high)))
-            .region(region);
+        let ty = Type::tensor(&padded, slice.ty().element(), None);
+        let mut spec = tensor::pad(op.location(), slice, (&low, &high), ty, region);
         if let Some(nofold) = op.attr("nofold") {
             spec = spec.attr("nofold", nofold);
         }

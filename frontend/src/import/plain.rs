@@ -13,7 +13,8 @@
 
 use monopour_ir::conversion::{ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::ops;
-use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value};
+use monopour_ir::typed::{arith::CmpIPredicate, bufferization::AllocTensor, scf::Parallel};
+use monopour_ir::{Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value};
 
 /// Replaces these ops in `module`.
 ///
@@ -43,20 +44,13 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// How many operands each group has.
-fn segments(op: Op) -> Vec<usize> {
-    let sizes = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
-    sizes.into_iter().map(|size| usize::try_from(size).unwrap_or(0)).collect()
-}
-
 fn allocated<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
-    let sizes = segments(op).first().copied().unwrap_or(0);
-    let copied = segments(op).get(1).is_some_and(|count| *count == 1).then(|| op.operand(sizes));
-    let value = match copied {
+    let alloc = AllocTensor::of(op).expect("invariant: the pattern is of this op");
+    let value = match alloc.copy_position().map(|i| op.operand(i)) {
         Some(copied) => copied,
         None => {
             let empty = OpSpec::new(ops::tensor::EMPTY, op.location());
-            rw.create(empty.operands(&op.operands()[..sizes]).results(&[op.result(0).ty()]))?.result(0)
+            rw.create(empty.operands(&alloc.dynamic_sizes()).results(&[op.result(0).ty()]))?.result(0)
         }
     };
     rw.replace_op(op, &[value]);
@@ -99,8 +93,7 @@ fn switch<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnos
         let is_case = OpSpec::new(ops::arith::CMPI, loc)
             .operands(&[op.operand(0), number])
             .results(&[Type::integer(cx, 1)])
-            // Equal.
-            .attr("predicate", Attr::i64(cx, 0));
+            .attr("predicate", CmpIPredicate::Eq.to_attr(cx));
         let is_case = rw.create(is_case)?.result(0);
         let (then, otherwise) = (Region::new(), Region::new());
         let is_last = position + 1 == cases.len();
@@ -144,18 +137,17 @@ fn inline<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>, region: Region<'c>) {
 fn parallel<'c>(op: Op<'c>, rw: &mut ConversionRewriter<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let index = Type::index(op.context());
-    let rank = segments(op).first().copied().unwrap_or(0);
-    let operands = op.operands();
-    let (bounds, inits) = operands.split_at(3 * rank);
+    let parallel = Parallel::of(op).expect("invariant: the pattern is of this op");
+    let (lower, upper, step) = (parallel.lower_bounds(), parallel.upper_bounds(), parallel.steps());
+    let inits = parallel.init_vals();
     let types: Vec<Type> = inits.iter().map(|v| v.ty()).collect();
-    let (mut outer, mut carried, mut blocks): (Option<Op>, Vec<Value>, Vec<(Block, Op)>) =
-        (None, inits.to_vec(), vec![]);
-    for dim in 0..rank {
+    let (mut outer, mut carried, mut blocks): (Option<Op>, Vec<Value>, Vec<(Block, Op)>) = (None, inits, vec![]);
+    for ((lower, upper), step) in lower.into_iter().zip(upper).zip(step) {
         let args: Vec<_> = std::iter::once(index).chain(types.iter().copied()).map(|ty| (ty, loc)).collect();
         let block = Block::new(&args);
         let region = Region::new();
         region.append(block);
-        let mut given = vec![bounds[dim], bounds[rank + dim], bounds[2 * rank + dim]];
+        let mut given = vec![lower, upper, step];
         given.extend(&carried);
         let new = rw.create(OpSpec::new(ops::scf::FOR, loc).operands(&given).results(&types).region(region))?;
         outer = outer.or(Some(new));

@@ -16,11 +16,11 @@
 use super::checks::is_on_host;
 use super::guards::Guard;
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpIPredicate;
+use monopour_ir::typed::{Index, Slice, tensor, vector};
 use monopour_ir::{
-    Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder,
+    Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder,
 };
-
-const UNSIGNED_LESS: i64 = 6;
 
 /// Makes tensors of the vectors of `entry`.
 ///
@@ -80,8 +80,8 @@ fn is_known(op: Op) -> bool {
     is_plain
         && is_on_host(op)
         && match op.name() {
-            ops::vector::TRANSFER_READ => Transfer::of(op, 0).is_some(),
-            ops::vector::TRANSFER_WRITE => Transfer::of(op, 1).is_some_and(|t| t.along.is_sorted()),
+            ops::vector::TRANSFER_READ => Transfer::of(op).is_some(),
+            ops::vector::TRANSFER_WRITE => Transfer::of(op).is_some_and(|t| t.along.is_sorted()),
             ops::vector::BROADCAST => !is_vector(op.operand(0)),
             name => matches!(op.dialect(), "arith" | "math") || AROUND.contains(&name),
         }
@@ -97,18 +97,14 @@ struct Transfer<'c> {
 }
 
 impl<'c> Transfer<'c> {
-    /// `tensor`: number of the tensor operand; the segments give the number of indices.
-    fn of(op: Op<'c>, tensor: usize) -> Option<Self> {
-        let segments = op.attr("operandSegmentSizes")?.as_ints()?;
-        if segments.last() != Some(&0) || !op.operand(tensor).ty().is_tensor() {
+    fn of(op: Op<'c>) -> Option<Self> {
+        let transfer = vector::Transfer::of(op)?;
+        if transfer.mask_position().is_some() || !transfer.base().ty().is_tensor() {
             return None;
         }
-        let count = usize::try_from(*segments.get(tensor + 1)?).ok()?;
-        let along = op.attr("permutation_map")?.as_affine_map()?.dim_positions()?;
-        let given = op.attr("in_bounds").and_then(|a| a.as_array()).unwrap_or_default();
-        let in_bounds = (0..along.len()).map(|d| given.get(d).and_then(|b| b.as_bool()) == Some(true)).collect();
-        let first = op.operands()[tensor + 1..tensor + 1 + count].to_vec();
-        Some(Self { tensor: op.operand(tensor), first, along, in_bounds })
+        let along = transfer.permutation_map()?.dim_positions()?;
+        let in_bounds = transfer.in_bounds(along.len());
+        Some(Self { tensor: transfer.base(), first: transfer.indices(), along, in_bounds })
     }
 
     /// A slice of one element along the dimensions that the vector does not have.
@@ -127,12 +123,13 @@ fn constants<'c>(guard: &mut Guard<'c>, op: Op<'c>, numbers: &[i64]) -> Result<V
 }
 
 fn read<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
-    let transfer = Transfer::of(op, 0).expect("checked: the transfer is known");
+    let transfer = Transfer::of(op).expect("checked: the transfer is known");
     let ty = op.result(0).ty();
     let result = if transfer.in_bounds.iter().all(|known| *known) && transfer.along.is_sorted() {
         let shape = constants(guard, op, &ty.shape().unwrap_or_default())?;
         let sizes = transfer.sizes(guard, op, &shape)?;
-        slice(guard, op, ops::tensor::EXTRACT_SLICE, (&[transfer.tensor], &transfer.first, &sizes), ty)?
+        let slice = slice(&transfer.first, &sizes);
+        guard.rw.create(tensor::extract_slice(op.location(), transfer.tensor, &slice, ty))?.result(0)
     } else {
         generated(guard, op, &transfer, ty)?
     };
@@ -161,7 +158,7 @@ fn generated<'c>(
     let (mut at, mut inside) = (transfer.first.clone(), None);
     for ((dim, size), lane) in transfer.along.iter().zip(sizes).zip(block.args()) {
         at[*dim] = guard.op(ops::arith::ADDI, loc, &[at[*dim], lane], index)?;
-        let fits = guard.compare(loc, UNSIGNED_LESS, at[*dim], size)?;
+        let fits = guard.compare(loc, CmpIPredicate::Ult, at[*dim], size)?;
         inside = Some(match inside {
             Some(others) => guard.op(ops::arith::ANDI, loc, &[others, fits], fits.ty())?,
             None => fits,
@@ -182,7 +179,7 @@ fn generated<'c>(
 fn write<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let loc = op.location();
     let index = Type::index(op.context());
-    let mut transfer = Transfer::of(op, 1).expect("checked: the transfer is known");
+    let mut transfer = Transfer::of(op).expect("checked: the transfer is known");
     let mut vector = op.operand(0);
     let shape = vector.ty().shape().unwrap_or_default();
     let mut sizes = constants(guard, op, &shape)?;
@@ -199,40 +196,18 @@ fn write<'c>(guard: &mut Guard<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     if !transfer.in_bounds.iter().all(|known| *known) {
         let known: Vec<i64> = sizes.iter().map(|s| s.constant_int().unwrap_or(DYNAMIC)).collect();
         let ty = Type::tensor(&known, vector.ty().element(), None);
-        vector = slice(guard, op, ops::tensor::EXTRACT_SLICE, (&[vector], &vec![zero; shape.len()], &sizes), ty)?;
+        let slice = slice(&vec![zero; shape.len()], &sizes);
+        vector = guard.rw.create(tensor::extract_slice(loc, vector, &slice, ty))?.result(0);
     }
     let sizes = transfer.sizes(guard, op, &sizes)?;
-    let tensors = [vector, transfer.tensor];
-    let result = slice(guard, op, ops::tensor::INSERT_SLICE, (&tensors, &transfer.first, &sizes), op.result(0).ty())?;
-    guard.rw.replace_op(op, &[result]);
+    let slice = slice(&transfer.first, &sizes);
+    let result = guard.rw.create(tensor::insert_slice(loc, vector, transfer.tensor, &slice))?;
+    guard.rw.replace_op(op, &result.results());
     Ok(())
 }
 
-/// A slicing op of unit strides; static offsets and sizes are attributes.
-fn slice<'c>(
-    guard: &mut Guard<'c>,
-    op: Op<'c>,
-    name: &str,
-    (tensors, offsets, sizes): (&[Value<'c>], &[Value<'c>], &[Value<'c>]),
-    ty: Type<'c>,
-) -> Result<Value<'c>, Diagnostics> {
-    let cx = op.context();
-    let open = |values: &[Value<'c>]| values.iter().copied().filter(|v| v.constant_int().is_none()).collect::<Vec<_>>();
-    let known = |values: &[Value<'c>]| {
-        Attr::dense_i64(cx, &values.iter().map(|v| v.constant_int().unwrap_or(DYNAMIC)).collect::<Vec<_>>())
-    };
-    let (open_offsets, open_sizes) = (open(offsets), open(sizes));
-    let count = |values: &[Value<'c>]| i32::try_from(values.len()).unwrap_or(i32::MAX);
-    let mut segments = vec![1; tensors.len()];
-    segments.extend([count(&open_offsets), count(&open_sizes), 0]);
-    let spec = OpSpec::new(name, op.location())
-        .operands(tensors)
-        .operands(&open_offsets)
-        .operands(&open_sizes)
-        .results(&[ty])
-        .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
-        .attr("static_offsets", known(offsets))
-        .attr("static_sizes", known(sizes))
-        .attr("static_strides", Attr::dense_i64(cx, &vec![1; offsets.len()]));
-    Ok(guard.rw.create(spec)?.result(0))
+/// A slice of unit strides; constants are static.
+fn slice<'c>(offsets: &[Value<'c>], sizes: &[Value<'c>]) -> Slice<'c> {
+    let list = |values: &[Value<'c>]| values.iter().copied().map(Index::of).collect();
+    Slice::new(list(offsets), list(sizes))
 }

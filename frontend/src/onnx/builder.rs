@@ -56,11 +56,13 @@ pub struct Builder<'c> {
     symbols: HashMap<String, Value<'c>>,
     /// Values of sizes in the current block.
     sizes: HashMap<Dim, Value<'c>>,
-    /// Attributes of weights by address of the tensor, which the second part keeps alive.
-    resources: HashMap<*const Tensor, (Attr<'c>, Rc<Tensor>)>,
+    /// Attributes of weights by address of their elements, which `weights` keeps alive, and shape.
+    resources: HashMap<(*const u8, Vec<i64>), Attr<'c>>,
     /// Weights by the names of their resources.
     pub(super) weights: BTreeMap<String, Weight>,
     unnamed: usize,
+    /// In the body of an elementwise op: the loop of each dimension of its result.
+    pub(super) loop_of_dim: Option<Vec<Option<usize>>>,
     /// The lowerings.
     pub(super) registry: Rc<Registry>,
     /// Names of graphs, the innermost last.
@@ -82,6 +84,7 @@ impl<'c> Builder<'c> {
             resources: HashMap::new(),
             weights: BTreeMap::new(),
             unnamed: 0,
+            loop_of_dim: None,
             registry: Rc::new(registry),
             scopes: vec![],
             found: Diagnostics::default(),
@@ -346,8 +349,9 @@ impl<'c> Builder<'c> {
         let attr = Attr::parse(self.context(), &flat).and_then(|a| a.elements_with_type(ty));
         attr.ok_or_else(|| format!("a constant of type {ty} cannot be made").into())
     }
-    fn resource(&mut self, tensor: &Rc<Tensor>, ty: Type<'c>) -> Result<Attr<'c>, Failure> {
-        if let Some((attr, _)) = self.resources.get(&Rc::as_ptr(tensor)) {
+    fn resource(&mut self, tensor: &Tensor, ty: Type<'c>) -> Result<Attr<'c>, Failure> {
+        let key = (tensor.data.bytes().as_ptr(), tensor.shape.clone());
+        if let Some(attr) = self.resources.get(&key) {
             return Ok(*attr);
         }
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
@@ -359,10 +363,10 @@ impl<'c> Builder<'c> {
         }
         let attr = Attr::parse(self.context(), &format!("dense_resource<{unique}> : {ty}"));
         let attr = attr.ok_or_else(|| format!("a weight of type {ty} cannot be made"))?;
-        let key = attr.resource_name().unwrap_or(&unique).to_owned();
+        let name = attr.resource_name().unwrap_or(&unique).to_owned();
         let dtype = tensor.dtype.dtype().ok_or("a weight of this type cannot be made")?;
-        self.weights.insert(key, Weight::new(dtype, tensor.stored_shape(), tensor.data.clone()));
-        self.resources.insert(Rc::as_ptr(tensor), (attr, tensor.clone()));
+        self.weights.insert(name, Weight::new(dtype, tensor.stored_shape(), tensor.data.clone()));
+        self.resources.insert(key, attr);
         Ok(attr)
     }
 }

@@ -88,6 +88,9 @@ impl<'c> Operand<'c> {
     }
     /// The elements as sizes, if they are known integers and not many.
     pub fn as_sizes(&self) -> Option<Vec<Dim>> {
+        if self.elements().is(0) {
+            return Some(vec![]);
+        }
         match self.known.as_ref()? {
             Known::Sizes(sizes) => Some(sizes.to_vec()),
             Known::Elements(t) if t.elements() <= MAX_FOLDED => {

@@ -136,6 +136,10 @@ impl<'c> Builder<'c> {
         shape: &[Dim],
         steps: &[i64],
     ) -> Result<Operand<'c>, Failure> {
+        if shape.iter().any(|d| d.is(0)) {
+            // A first index behind the end is no index of a slice.
+            return Ok(Operand::value(operand.dtype, shape.to_vec(), self.empty(operand.dtype, shape)?));
+        }
         let value = self.value(operand)?;
         let ty = self.tensor_type(operand.dtype, shape)?;
         let spec = self.slicing(ops::tensor::EXTRACT_SLICE, &[value], (first, shape, steps))?;
@@ -176,13 +180,10 @@ impl<'c> Builder<'c> {
         let cx = self.context();
         let known = |dims: &[Dim]| dims.iter().map(|d| d.as_constant().unwrap_or(DYNAMIC)).collect::<Vec<_>>();
         let (open_first, open_sizes) = (self.dynamic(first)?, self.dynamic(sizes)?);
-        let mut segments = vec![1; tensors.len()];
-        segments.extend([open_first.len() as i32, open_sizes.len() as i32, 0]);
+        let mut segments: Vec<&[Value]> = tensors.chunks(1).collect();
+        segments.extend([&open_first[..], &open_sizes, &[]]);
         Ok(OpSpec::new(name, self.loc)
-            .operands(tensors)
-            .operands(&open_first)
-            .operands(&open_sizes)
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
+            .operand_segments(&segments)
             .attr("static_offsets", Attr::dense_i64(cx, &known(first)))
             .attr("static_sizes", Attr::dense_i64(cx, &known(sizes)))
             .attr("static_strides", Attr::dense_i64(cx, steps)))
@@ -194,6 +195,20 @@ impl<'c> Builder<'c> {
     /// MLIR's diagnostics.
     pub fn permuted(&mut self, operand: &Operand<'c>, order: &[usize]) -> Result<Operand<'c>, Failure> {
         if order.iter().enumerate().all(|(at, from)| at == *from) {
+            return Ok(operand.clone());
+        }
+        let shape: Vec<Dim> = order.iter().map(|d| operand.shape[*d].clone()).collect();
+        let kept: Vec<usize> = (0..operand.rank()).filter(|d| !operand.shape[*d].is(1)).collect();
+        let inner: Vec<Dim> = kept.iter().map(|d| operand.shape[*d].clone()).collect();
+        let moved: Vec<usize> = order.iter().filter_map(|d| kept.iter().position(|k| k == d)).collect();
+        let operand = self.reshaped(operand, &inner)?;
+        let moved = self.permuted_whole(&operand, &moved)?;
+        self.reshaped(&moved, &shape)
+    }
+
+    /// As [`Self::permuted`], with all dimensions.
+    fn permuted_whole(&mut self, operand: &Operand<'c>, order: &[usize]) -> Result<Operand<'c>, Failure> {
+        if order.is_sorted() {
             return Ok(operand.clone());
         }
         let shape: Vec<Dim> = order.iter().map(|d| operand.shape[*d].clone()).collect();
@@ -220,6 +235,16 @@ impl<'c> Builder<'c> {
         after: &[Dim],
         number: Value<'c>,
     ) -> Result<Operand<'c>, Failure> {
+        // Dimensions of size 1 that stay so are dropped meanwhile.
+        let kept: Vec<usize> =
+            (0..operand.rank()).filter(|d| !(operand.shape[*d].is(1) && before[*d].is(0) && after[*d].is(0))).collect();
+        if kept.len() < operand.rank() {
+            let of = |dims: &[Dim]| kept.iter().map(|d| dims[*d].clone()).collect::<Vec<_>>();
+            let inner = self.reshaped(operand, &of(&operand.shape))?;
+            let padded = self.padded(&inner, &of(before), &of(after), number)?;
+            let sizes = operand.shape.iter().zip(before.iter().zip(after));
+            return self.reshaped(&padded, &sizes.map(|(d, (b, a))| d.add(b).add(a)).collect::<Vec<_>>());
+        }
         let cx = self.context();
         let shape: Vec<Dim> =
             operand.shape.iter().zip(before.iter().zip(after)).map(|(d, (b, a))| d.add(b).add(a)).collect();
@@ -234,13 +259,9 @@ impl<'c> Builder<'c> {
         self.inside(monopour_ir::InsertionPoint::End(block), |b| {
             b.create(OpSpec::new(ops::tensor::YIELD, loc).operands(&[number]))
         })?;
-        let segments = [1, low.len() as i32, high.len() as i32];
         let spec = OpSpec::new(ops::tensor::PAD, self.loc)
-            .operands(&[value])
-            .operands(&low)
-            .operands(&high)
+            .operand_segments(&[&[value], &low, &high])
             .results(&[ty])
-            .attr("operandSegmentSizes", Attr::dense_i32(cx, &segments))
             .attr("static_low", Attr::dense_i64(cx, &known(before)))
             .attr("static_high", Attr::dense_i64(cx, &known(after)))
             .region(region);

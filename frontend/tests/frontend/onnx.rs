@@ -155,7 +155,7 @@ fn symbols_are_bound_by_their_names() {
 #[test]
 fn shape_arithmetic_is_computed_at_import() {
     // x of [n, 6] becomes [n, 2, 3], by way of its shape.
-    let nodes = vec![
+    let nodes = [
         node("Shape", &["x"], &["shape"]),
         node("Gather", &["shape", "zero"], &["rows"]),
         node("Concat", &["rows", "rest"], &["new"]),

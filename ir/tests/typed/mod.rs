@@ -1,5 +1,6 @@
 //! Typed views and builders: what a view reads builds an equal op.
 
+use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
 use monopour_ir::typed::linalg::{IteratorType, Operands, Structured};
 use monopour_ir::typed::scf::{Bounds, ForAll, Parallel};
 use monopour_ir::typed::vector::{Place, Transfer};
@@ -149,6 +150,33 @@ fn loops_are_read_and_built() {
     in_module(&format!("func.func @f(%i: index, %j: index, %x: f32) {{ {affine}\n return }}"), "affine.for", |op| {
         assert_eq!(affine::For::of(op).expect("a loop").init_positions(), 2..3);
     });
+}
+
+#[test]
+fn predicates_are_those_of_upstream() {
+    const INTEGER: [&str; 10] = ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"];
+    const FLOAT: [&str; 16] = [
+        "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno",
+        "true",
+    ];
+    // The keyword is the predicate's name.
+    let is = |name: String, keyword: &str| name.to_lowercase().trim_start_matches("always") == keyword;
+    for (keyword, predicate) in INTEGER.iter().zip(CmpIPredicate::ALL) {
+        assert!(is(format!("{predicate:?}"), keyword), "{predicate:?} is {keyword}");
+        check("arith.cmpi", &format!("%r = arith.cmpi {keyword}, %i, %j : index"), |op, _| {
+            assert_eq!(CmpIPredicate::of(op), Some(*predicate));
+            let spec = OpSpec::new("arith.cmpi", op.location()).operands(&op.operands()).results(&[op.result(0).ty()]);
+            spec.attr("predicate", predicate.to_attr(op.context()))
+        });
+    }
+    for (keyword, predicate) in FLOAT.iter().zip(CmpFPredicate::ALL) {
+        assert!(is(format!("{predicate:?}"), keyword), "{predicate:?} is {keyword}");
+        check("arith.cmpf", &format!("%r = arith.cmpf {keyword}, %x, %x : f32"), |op, _| {
+            assert_eq!(CmpFPredicate::of(op), Some(*predicate));
+            let spec = OpSpec::new("arith.cmpf", op.location()).operands(&op.operands()).results(&[op.result(0).ty()]);
+            spec.attr("predicate", predicate.to_attr(op.context()))
+        });
+    }
 }
 
 /// Calls `f` with the only op of a name.

@@ -2,6 +2,7 @@
 
 use super::{Datum, EvalError, Interpreter, Result, unsupported};
 use monopour_ir::ops;
+use monopour_ir::typed::cf::{CondBranch, Switch};
 use monopour_ir::{Block, Op, Region};
 
 impl<'c> Interpreter<'c, '_> {
@@ -51,9 +52,8 @@ fn branch<'c>(op: Op<'c>, mut values: Vec<Datum>) -> Result<Option<(Block<'c>, V
         ops::cf::BR => (0, 0..values.len()),
         ops::cf::COND_BR => {
             let taken = usize::from(selector(&values)? & 1 == 0);
-            let counts = segments(op, "operandSegmentSizes")?;
-            let start = counts.iter().take(taken + 1).sum();
-            (taken, start..start + counts.get(taken + 1).copied().unwrap_or(0))
+            let branch = CondBranch::of(op).ok_or_else(|| unsupported(op.name(), op))?;
+            (taken, branch.successor_operands(taken))
         }
         ops::cf::SWITCH => switch(op, selector(&values)?)?,
         _ => return Ok(None),
@@ -67,13 +67,11 @@ fn branch<'c>(op: Op<'c>, mut values: Vec<Datum>) -> Result<Option<(Block<'c>, V
 }
 
 fn switch(op: Op, flag: i64) -> Result<(usize, std::ops::Range<usize>)> {
-    let groups = segments(op, "operandSegmentSizes")?;
+    let switch = Switch::of(op).ok_or_else(|| unsupported(op.name(), op))?;
     let cases = op.attr("case_values").map(|a| case_values(op, a)).transpose()?.unwrap_or_default();
-    let default = groups.get(1).copied().unwrap_or(0);
-    let Some(case) = cases.iter().position(|c| *c == flag) else { return Ok((0, 1..1 + default)) };
-    let counts = segments(op, "case_operand_segments")?;
-    let start = 1 + default + counts.iter().take(case).sum::<usize>();
-    Ok((case + 1, start..start + counts.get(case).copied().unwrap_or(0)))
+    let Some(case) = cases.iter().position(|c| *c == flag) else { return Ok((0, switch.default_operands())) };
+    let operands = switch.case_operands(case).ok_or_else(|| unsupported(op.name(), op))?;
+    Ok((case + 1, operands))
 }
 
 fn case_values(op: Op, attr: monopour_ir::Attr) -> Result<Vec<i64>> {
@@ -85,9 +83,4 @@ fn case_values(op: Op, attr: monopour_ir::Attr) -> Result<Vec<i64>> {
         crate::host_tensor::wrap(raw, 8 * width as u32)
     };
     Ok(bytes.chunks_exact(width).map(value).collect())
-}
-
-fn segments(op: Op, name: &str) -> Result<Vec<usize>> {
-    let ints = op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| unsupported(op.name(), op))?;
-    Ok(ints.into_iter().map(|n| usize::try_from(n).unwrap_or(0)).collect())
 }

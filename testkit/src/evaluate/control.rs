@@ -3,6 +3,7 @@
 use super::{Datum, Interpreter, Result, element_count, int, unsupported};
 use crate::evaluate::tensor_ops::Slice;
 use monopour_ir::ops;
+use monopour_ir::typed::{Index, scf::ForAll};
 use monopour_ir::{DYNAMIC, Op};
 use std::rc::Rc;
 
@@ -52,10 +53,10 @@ impl<'c> Interpreter<'c, '_> {
 
     /// Iterations in order; each result is reduced in that order.
     fn parallel(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
-        let counts = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
+        let counts = op.operand_segments().unwrap_or_default();
         let block = op.body().ok_or_else(|| unsupported(op.name(), op))?;
         let rank = block.num_args();
-        if counts.len() != 4 || counts[..3].iter().any(|n| *n != rank as i64) {
+        if counts.len() != 4 || counts[..3].iter().any(|n| *n != rank) {
             return Err(unsupported(op.name(), op));
         }
         let bound = |from: usize| (from..from + rank).map(|i| self.index(op, i)).collect::<Result<Vec<_>>>();
@@ -110,19 +111,11 @@ impl<'c> Interpreter<'c, '_> {
     fn forall(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let block = op.body().ok_or_else(|| unsupported("scf.forall without a body", op))?;
         let terminator = block.terminator().ok_or_else(|| unsupported("scf.forall without a terminator", op))?;
-        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
-        let mut next = 0;
-        let mut bounds = vec![];
-        for (i, name) in ["staticLowerBound", "staticUpperBound", "staticStep"].into_iter().enumerate() {
-            let fixed = op.attr(name).and_then(|a| a.as_ints()).ok_or_else(|| unsupported(ops::scf::FORALL, op))?;
-            let dynamic = segments.get(i).copied().unwrap_or(0);
-            let first = next;
-            bounds.push(self.mixed(op, &fixed, &mut next)?);
-            if (next - first) as i64 != dynamic {
-                return Err(unsupported("the operands of scf.forall", op));
-            }
-        }
-        let outputs = self.operands(op)?.split_off(next);
+        let forall = ForAll::of(op).ok_or_else(|| unsupported(op.name(), op))?;
+        let given = forall.bounds().ok_or_else(|| unsupported(ops::scf::FORALL, op))?;
+        let bounds = [&given.lower, &given.upper, &given.step].map(|list| self.numbers(op, list));
+        let bounds = bounds.into_iter().collect::<Result<Vec<_>>>()?;
+        let outputs = self.operands(op)?.split_off(forall.output_positions().start);
         let counts = trip_counts(op, &bounds)?;
         let mut results = outputs.clone();
         if element_count(&counts)? == 0 {
@@ -162,6 +155,18 @@ impl<'c> Interpreter<'c, '_> {
     }
 
     /// Static values with the dynamic ones filled in from the operands, starting at `next`.
+    /// The values of static and dynamic numbers.
+    fn numbers(&self, op: Op<'c>, list: &[Index<'c>]) -> Result<Vec<i64>> {
+        let number = |index: &Index<'c>| match index {
+            Index::Static(number) => Ok(*number),
+            Index::Dynamic(value) => match self.value(*value) {
+                Some(Datum::Scalar(number)) => Ok(number.int()),
+                _ => Err(unsupported(op.name(), op)),
+            },
+        };
+        list.iter().map(number).collect()
+    }
+
     pub(super) fn mixed(&self, op: Op<'c>, fixed: &[i64], next: &mut usize) -> Result<Vec<i64>> {
         fixed
             .iter()

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::host_tensor::{Data, HostTensor};
 use monopour_ir::ops;
+use monopour_ir::typed::linalg::Structured;
 use monopour_ir::{AffineExprKind, AffineMap, LinearForm, Op};
 use std::rc::Rc;
 
@@ -32,11 +33,7 @@ struct Operands<'c> {
 impl<'c> Interpreter<'c, '_> {
     pub(super) fn generic(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
         let maps = indexing_maps(op)?;
-        let segments = op
-            .attr("operandSegmentSizes")
-            .and_then(|a| a.as_ints())
-            .ok_or_else(|| unsupported(ops::linalg::GENERIC, op))?;
-        let inputs = usize::try_from(*segments.first().unwrap_or(&0)).unwrap_or(0);
+        let inputs = Structured::of(op).ok_or_else(|| unsupported(ops::linalg::GENERIC, op))?.num_inputs();
         let data = self.contents(op)?;
         if maps.len() != data.len() {
             return Err(unsupported("linalg.generic without a map per operand", op));

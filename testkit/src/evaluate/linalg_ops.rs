@@ -8,6 +8,7 @@ use super::{
 use crate::host_tensor::{Data, HostTensor};
 use monopour_ir::Op;
 use monopour_ir::ops;
+use monopour_ir::typed::linalg::Pack;
 use std::rc::Rc;
 
 /// The tiled dimensions of the plain tensor, and the order of the outer dimensions.
@@ -76,10 +77,9 @@ impl<'c> Interpreter<'c, '_> {
         let rank = source.shape.len();
         let layout = Layout::of(op, rank)?;
         let tiles = dest.shape.get(rank..).unwrap_or_default().to_vec();
-        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
-        let padding = match segments.get(2) {
-            Some(1) => self.scalar(op, 2)?,
-            _ => poison_of(dtype_of(op.result(0).ty()).ok_or_else(|| unsupported(op.name(), op))?),
+        let padding = match Pack::of(op).and_then(Pack::padding_position) {
+            Some(position) => self.scalar(op, position)?,
+            None => poison_of(dtype_of(op.result(0).ty()).ok_or_else(|| unsupported(op.name(), op))?),
         };
         let mut out = filled(dest.dtype, dest.shape.clone(), padding);
         for_each(&dest.shape, |at, index| {

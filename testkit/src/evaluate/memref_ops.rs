@@ -4,6 +4,7 @@ use super::memory::{Origin, View, datum, dense_strides};
 use super::scalar::dtype_of;
 use super::{Datum, Interpreter, Result, int, undefined, unsupported};
 use monopour_ir::ops;
+use monopour_ir::typed::bufferization::Dealloc;
 use monopour_ir::{DYNAMIC, Op, Type};
 use std::rc::Rc;
 
@@ -153,12 +154,12 @@ impl<'c> Interpreter<'c, '_> {
     /// In order: each memref that is set, not retained and not freed yet is freed. A retained memref is owned where a set
     /// one has its buffer.
     fn conditional_dealloc(&mut self, op: Op<'c>) -> Result<Vec<Datum>> {
-        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
-        let count = usize::try_from(*segments.first().unwrap_or(&0)).unwrap_or(0);
+        let dealloc = Dealloc::of(op).ok_or_else(|| unsupported(op.name(), op))?;
         let buffer = |i| self.memref(op, i).map(|view| view.buffer);
-        let listed = (0..count).map(buffer).collect::<Result<Vec<_>>>()?;
-        let conditions = (count..2 * count).map(|i| Ok(self.index(op, i)? & 1 == 1)).collect::<Result<Vec<_>>>()?;
-        let retained = (2 * count..op.num_operands()).map(buffer).collect::<Result<Vec<_>>>()?;
+        let listed = dealloc.memref_positions().map(buffer).collect::<Result<Vec<_>>>()?;
+        let conditions = dealloc.condition_positions().map(|i| Ok(self.index(op, i)? & 1 == 1));
+        let conditions = conditions.collect::<Result<Vec<_>>>()?;
+        let retained = dealloc.retained_positions().map(buffer).collect::<Result<Vec<_>>>()?;
         let mut freed = Vec::new();
         for (buffer, _) in listed.iter().zip(&conditions).filter(|(_, is_set)| **is_set) {
             if !retained.contains(buffer) && !freed.contains(buffer) {

@@ -2,6 +2,7 @@
 
 use crate::host_tensor::{Dtype, decode_float, encode_float, wrap};
 use monopour_ir::ops;
+use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
 use monopour_ir::{Op, Type};
 
 /// A scalar value.
@@ -38,8 +39,8 @@ pub(super) enum ScalarOp {
     Int2(fn(i64, i64, u32) -> Option<i64>, u32),
     Int1(fn(i64, u32) -> i64, u32),
     FloatTest(fn(f64) -> bool),
-    CompareFloat(i64),
-    CompareInt(i64, u32),
+    CompareFloat(CmpFPredicate),
+    CompareInt(CmpIPredicate, u32),
     Select,
     PowInt,
     /// From an element type to another.
@@ -237,11 +238,10 @@ fn int_op(name: &str, width: u32) -> Option<ScalarOp> {
 }
 
 fn other_op(op: Op, name: &str, from: Dtype, to: Dtype) -> Option<ScalarOp> {
-    let predicate = || op.attr("predicate").and_then(|a| a.as_int());
     let how = match name {
         ops::math::ISNORMAL => return Some(ScalarOp::FloatTest(normal_test(from))),
-        ops::arith::CMPF => return Some(ScalarOp::CompareFloat(predicate()?)),
-        ops::arith::CMPI => return Some(ScalarOp::CompareInt(predicate()?, from.int_width()?)),
+        ops::arith::CMPF => return Some(ScalarOp::CompareFloat(CmpFPredicate::of(op)?)),
+        ops::arith::CMPI => return Some(ScalarOp::CompareInt(CmpIPredicate::of(op)?, from.int_width()?)),
         ops::arith::SELECT => return Some(ScalarOp::Select),
         ops::arith::EXTF | ops::arith::TRUNCF => Conversion::Float,
         ops::arith::SITOFP => Conversion::SignedToFloat,
@@ -306,42 +306,44 @@ fn maximum(a: f64, b: f64) -> f64 {
     }
 }
 
-fn compare_float(predicate: i64, a: f64, b: f64) -> bool {
+fn compare_float(predicate: CmpFPredicate, a: f64, b: f64) -> bool {
+    use CmpFPredicate as P;
     let unordered = a.is_nan() || b.is_nan();
     match predicate {
-        0 => false,
-        1 => a == b,
-        2 => a > b,
-        3 => a >= b,
-        4 => a < b,
-        5 => a <= b,
-        6 => !unordered && a != b,
-        7 => !unordered,
-        8 => unordered || a == b,
-        9 => unordered || a > b,
-        10 => unordered || a >= b,
-        11 => unordered || a < b,
-        12 => unordered || a <= b,
-        13 => a != b,
-        14 => unordered,
-        _ => true,
+        P::AlwaysFalse => false,
+        P::Oeq => a == b,
+        P::Ogt => a > b,
+        P::Oge => a >= b,
+        P::Olt => a < b,
+        P::Ole => a <= b,
+        P::One => !unordered && a != b,
+        P::Ord => !unordered,
+        P::Ueq => unordered || a == b,
+        P::Ugt => unordered || a > b,
+        P::Uge => unordered || a >= b,
+        P::Ult => unordered || a < b,
+        P::Ule => unordered || a <= b,
+        P::Une => a != b,
+        P::Uno => unordered,
+        P::AlwaysTrue => true,
     }
 }
 
-fn compare_int(predicate: i64, a: Scalar, b: Scalar, width: u32) -> bool {
+fn compare_int(predicate: CmpIPredicate, a: Scalar, b: Scalar, width: u32) -> bool {
+    use CmpIPredicate as P;
     let (a, b) = (signed(a, width), signed(b, width));
     let (ua, ub) = (unsigned(a, width), unsigned(b, width));
     match predicate {
-        0 => a == b,
-        1 => a != b,
-        2 => a < b,
-        3 => a <= b,
-        4 => a > b,
-        5 => a >= b,
-        6 => ua < ub,
-        7 => ua <= ub,
-        8 => ua > ub,
-        _ => ua >= ub,
+        P::Eq => a == b,
+        P::Ne => a != b,
+        P::Slt => a < b,
+        P::Sle => a <= b,
+        P::Sgt => a > b,
+        P::Sge => a >= b,
+        P::Ult => ua < ub,
+        P::Ule => ua <= ub,
+        P::Ugt => ua > ub,
+        P::Uge => ua >= ub,
     }
 }
 

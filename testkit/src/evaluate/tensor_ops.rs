@@ -8,6 +8,7 @@ use super::{
 };
 use crate::host_tensor::{Data, Dtype, HostTensor};
 use monopour_ir::ops;
+use monopour_ir::typed::bufferization::AllocTensor;
 use monopour_ir::{Block, DYNAMIC, Op};
 use std::rc::Rc;
 
@@ -84,10 +85,9 @@ impl<'c> Interpreter<'c, '_> {
     }
 
     fn alloc_tensor(&self, op: Op<'c>) -> Result<HostTensor> {
-        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
-        match segments.as_slice() {
-            [sizes, 1, ..] => Ok(Rc::unwrap_or_clone(self.tensor(op, *sizes as usize)?)),
-            _ => self.empty(op, 0),
+        match AllocTensor::of(op).and_then(AllocTensor::copy_position) {
+            Some(copied) => Ok(Rc::unwrap_or_clone(self.tensor(op, copied)?)),
+            None => self.empty(op, 0),
         }
     }
 

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::host_tensor::HostTensor;
 use monopour_ir::ops;
+use monopour_ir::typed::vector;
 use monopour_ir::{AffineExprKind, AffineMap, Block, InsertionPoint, Module, Op, OpSpec, Region, Rewriter};
 use std::rc::Rc;
 
@@ -25,8 +26,8 @@ struct Transfer {
 /// greedily, the generalisation of named ops included.
 pub(super) fn keep_masks(module: &Module) -> Result<()> {
     let has_mask = |op: Op| {
-        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints());
-        segments.is_some_and(|s| s.last() == Some(&1)) || op.parent().is_some_and(|p| p.is(ops::vector::MASK))
+        vector::Transfer::of(op).and_then(|t| t.mask_position()).is_some()
+            || op.parent().is_some_and(|p| p.is(ops::vector::MASK))
     };
     for write in module.op().find_all(ops::vector::TRANSFER_WRITE) {
         let read = write.operand(0).defining_op().filter(|op| op.is(ops::vector::TRANSFER_READ));
@@ -77,21 +78,17 @@ impl<'c> Interpreter<'c, '_> {
         Ok(out)
     }
 
-    /// `tensor`: number of the tensor operand; the segments give the number of indices.
-    fn transfer(&self, op: Op<'c>, tensor: usize) -> Result<Transfer> {
-        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).unwrap_or_default();
-        let indices = segments.get(tensor + 1).copied().unwrap_or(0) as usize;
-        let first = (tensor + 1..tensor + 1 + indices).map(|i| self.index(op, i)).collect::<Result<Vec<_>>>()?;
-        let map = op.attr("permutation_map").and_then(|a| a.as_affine_map());
-        let along = map.and_then(along).ok_or_else(|| unsupported(op.name(), op))?;
-        let bounds = op.attr("in_bounds").and_then(|a| a.as_array()).unwrap_or_default();
-        let in_bounds = (0..along.len()).map(|i| bounds.get(i).and_then(|b| b.as_bool()) == Some(true)).collect();
-        let own = if segments.last() == Some(&1) { Some(self.tensor(op, op.num_operands() - 1)?) } else { None };
+    fn transfer(&self, op: Op<'c>) -> Result<Transfer> {
+        let transfer = vector::Transfer::of(op).ok_or_else(|| unsupported(op.name(), op))?;
+        let first = transfer.index_positions().map(|i| self.index(op, i)).collect::<Result<Vec<_>>>()?;
+        let along = transfer.permutation_map().and_then(along).ok_or_else(|| unsupported(op.name(), op))?;
+        let in_bounds = transfer.in_bounds(along.len());
+        let own = transfer.mask_position().map(|i| self.tensor(op, i)).transpose()?;
         Ok(Transfer { first, along, in_bounds, mask: own.or_else(|| self.mask.clone()) })
     }
 
     fn transfer_read(&mut self, op: Op<'c>) -> Result<HostTensor> {
-        let (source, transfer) = (self.tensor(op, 0)?, self.transfer(op, 0)?);
+        let (source, transfer) = (self.tensor(op, 0)?, self.transfer(op)?);
         let padding = self.scalar(op, 1 + transfer.first.len())?;
         let mut out = empty_vector(op)?;
         let shape = out.shape.clone();
@@ -107,7 +104,7 @@ impl<'c> Interpreter<'c, '_> {
     }
 
     fn transfer_write(&mut self, op: Op<'c>) -> Result<HostTensor> {
-        let (vector, transfer) = (self.tensor(op, 0)?, self.transfer(op, 1)?);
+        let (vector, transfer) = (self.tensor(op, 0)?, self.transfer(op)?);
         let mut into = Rc::unwrap_or_clone(self.tensor(op, 1)?);
         let shape = into.shape.clone();
         let mut outcome = Ok(());

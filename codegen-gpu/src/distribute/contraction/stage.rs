@@ -11,8 +11,8 @@ use super::Plan;
 use super::sides::{Access, Side};
 use super::tile::{Tile, ceil_div};
 use super::write::Place;
-use monopour_ir::ops;
-use monopour_ir::{Attr, Diagnostics, OpSpec, Type, Value};
+use monopour_ir::typed::{gpu::AddressSpace, memref};
+use monopour_ir::{Diagnostics, Type, Value};
 
 /// The copy of an input.
 #[derive(Clone, Debug)]
@@ -67,11 +67,8 @@ pub(super) fn buffer<'c>(
     stage: &Stage,
 ) -> Result<Value<'c>, Diagnostics> {
     let element = evaluator.model.slices[stage.side.slice].element;
-    let space = Attr::parse(code.cx, "#gpu.address_space<workgroup>");
-    let spec = OpSpec::new(ops::memref::ALLOCA, code.loc)
-        .results(&[Type::memref(&[stage.elements], element, space)])
-        .attr("operandSegmentSizes", Attr::dense_i32(code.cx, &[0, 0]));
-    Ok(code.create(spec)?.result(0))
+    let ty = Type::memref(&[stage.elements], element, AddressSpace::Workgroup.to_attr(code.cx));
+    Ok(code.create(memref::alloca(code.loc, &[], ty))?.result(0))
 }
 
 /// Context of filling a copy.

@@ -4,6 +4,7 @@ use super::{Base, Local, Model, Operand, Size, Slice, Source, Step, TileOp};
 use crate::distribute::code::Code;
 use crate::error;
 use monopour_ir::ops;
+use monopour_ir::typed::linalg::{self, IteratorType, Structured};
 use monopour_ir::{
     AffineExpr, AffineExprKind, Block, DYNAMIC, Diagnostics, LinearForm, MemRefType, Op, Value, WalkOrder,
 };
@@ -136,16 +137,16 @@ impl<'c> Model<'c> {
     fn generic(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         let malformed = || error::not_a_tile(op, "an attribute is missing");
         let maps = op.attr("indexing_maps").and_then(|a| a.as_array()).ok_or_else(malformed)?;
-        let iterators = op.attr("iterator_types").and_then(|a| a.as_array()).ok_or_else(malformed)?;
-        let segments = op.attr("operandSegmentSizes").and_then(|a| a.as_ints()).ok_or_else(malformed)?;
-        let parallel: Vec<bool> = iterators.iter().map(|i| i.to_string().contains("parallel")).collect();
+        let iterators = linalg::iterator_types(op).ok_or_else(malformed)?;
+        let inputs = Structured::of(op).ok_or_else(malformed)?.num_inputs();
+        let parallel: Vec<bool> = iterators.iter().map(|i| *i == IteratorType::Parallel).collect();
         let mut operands = Vec::new();
         for (value, map) in op.operands().into_iter().zip(maps) {
             let map = map.as_affine_map().ok_or_else(malformed)?.results();
             operands.push(self.operand(op, value, map, parallel.len())?);
         }
         let gathered = self.gathers(code, op)?;
-        self.push(op, operands, parallel, segments[0] as usize, op.body(), gathered)
+        self.push(op, operands, parallel, inputs, op.body(), gathered)
     }
 
     /// The slices that the body of a generic op loads from; `memref.dim` in it is resolved here.

@@ -51,6 +51,7 @@ pub(super) fn register(registry: &mut Registry) {
     );
     registry.op("Gelu", 20, gelu, "");
     registry.op("Swish", 24, swish, "");
+    registry.op("SwiGLU", 28, swiglu, "");
     registry.op("Clip", 6, clip, "");
 }
 
@@ -64,7 +65,7 @@ const RELU: Function = Function {
 };
 
 /// `x` where it is positive, else what `below` makes of it.
-fn where_positive<'c>(
+pub(super) fn where_positive<'c>(
     b: &mut Builder<'c>,
     x: Value<'c>,
     below: impl FnOnce(&mut Builder<'c>, Value<'c>) -> Result<Value<'c>, Failure>,
@@ -75,12 +76,12 @@ fn where_positive<'c>(
     b.select(positive, x, below)
 }
 
-fn scaled<'c>(b: &mut Builder<'c>, x: Value<'c>, by: f64) -> Result<Value<'c>, Failure> {
+pub(super) fn scaled<'c>(b: &mut Builder<'c>, x: Value<'c>, by: f64) -> Result<Value<'c>, Failure> {
     let by = b.number(x.ty(), by);
     b.binary(ops::arith::MULF, x, by)
 }
 
-fn offset<'c>(b: &mut Builder<'c>, x: Value<'c>, by: f64) -> Result<Value<'c>, Failure> {
+pub(super) fn offset<'c>(b: &mut Builder<'c>, x: Value<'c>, by: f64) -> Result<Value<'c>, Failure> {
     let by = b.number(x.ty(), by);
     b.binary(ops::arith::ADDF, x, by)
 }
@@ -99,7 +100,7 @@ fn leaky_relu<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     map(b, cx, |b, x| where_positive(b, x, |b, x| scaled(b, x, alpha)))
 }
 
-fn prelu<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+pub(super) fn prelu<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, slope) = (cx.operand(0)?, cx.operand(1)?);
     let multiply = if x.dtype.is_float() { ops::arith::MULF } else { ops::arith::MULI };
     let result = b.elementwise(&[x, slope], x.dtype, |b, e| {
@@ -113,7 +114,7 @@ fn prelu<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 }
 
 /// `alpha * (exp(x / by) - 1)`.
-fn exponential<'c>(b: &mut Builder<'c>, x: Value<'c>, alpha: f64, by: f64) -> Result<Value<'c>, Failure> {
+pub(super) fn exponential<'c>(b: &mut Builder<'c>, x: Value<'c>, alpha: f64, by: f64) -> Result<Value<'c>, Failure> {
     let x = if by == 1.0 { x } else { scaled(b, x, 1.0 / by)? };
     let power = b.unary(ops::math::EXPM1, x)?;
     scaled(b, power, alpha)
@@ -148,7 +149,7 @@ fn thresholded_relu<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result
 }
 
 /// `max(0, min(1, alpha * x + beta))`.
-fn hard<'c>(b: &mut Builder<'c>, x: Value<'c>, alpha: f64, beta: f64) -> Result<Value<'c>, Failure> {
+pub(super) fn hard<'c>(b: &mut Builder<'c>, x: Value<'c>, alpha: f64, beta: f64) -> Result<Value<'c>, Failure> {
     let y = scaled(b, x, alpha)?;
     let y = offset(b, y, beta)?;
     let (zero, one) = (b.number(x.ty(), 0.0), b.number(x.ty(), 1.0));
@@ -162,7 +163,7 @@ fn hard_sigmoid<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c
 }
 
 /// `max(x, 0) + log1p(exp(-|x|))`, which does not overflow.
-fn softplus<'c>(b: &mut Builder<'c>, x: Value<'c>) -> Result<Value<'c>, Failure> {
+pub(super) fn softplus<'c>(b: &mut Builder<'c>, x: Value<'c>) -> Result<Value<'c>, Failure> {
     let size = b.unary(ops::math::ABSF, x)?;
     let minus = b.unary(ops::arith::NEGF, size)?;
     let power = b.unary(ops::math::EXP, minus)?;
@@ -172,7 +173,7 @@ fn softplus<'c>(b: &mut Builder<'c>, x: Value<'c>) -> Result<Value<'c>, Failure>
     b.binary(ops::arith::ADDF, positive, log)
 }
 
-fn softsign<'c>(b: &mut Builder<'c>, x: Value<'c>) -> Result<Value<'c>, Failure> {
+pub(super) fn softsign<'c>(b: &mut Builder<'c>, x: Value<'c>) -> Result<Value<'c>, Failure> {
     let size = b.unary(ops::math::ABSF, x)?;
     let sum = offset(b, size, 1.0)?;
     b.binary(ops::arith::DIVF, x, sum)
@@ -187,7 +188,7 @@ fn gelu<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 }
 
 /// `x / 2 * (1 + erf(x / sqrt(2)))`.
-fn gelu_erf<'c>(b: &mut Builder<'c>, x: Value<'c>) -> Result<Value<'c>, Failure> {
+pub(super) fn gelu_erf<'c>(b: &mut Builder<'c>, x: Value<'c>) -> Result<Value<'c>, Failure> {
     let part = scaled(b, x, std::f64::consts::FRAC_1_SQRT_2)?;
     let part = b.unary(ops::math::ERF, part)?;
     let part = offset(b, part, 1.0)?;
@@ -196,7 +197,7 @@ fn gelu_erf<'c>(b: &mut Builder<'c>, x: Value<'c>) -> Result<Value<'c>, Failure>
 }
 
 /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`.
-fn gelu_tanh<'c>(b: &mut Builder<'c>, x: Value<'c>) -> Result<Value<'c>, Failure> {
+pub(super) fn gelu_tanh<'c>(b: &mut Builder<'c>, x: Value<'c>) -> Result<Value<'c>, Failure> {
     let square = b.binary(ops::arith::MULF, x, x)?;
     let cube = b.binary(ops::arith::MULF, square, x)?;
     let cube = scaled(b, cube, 0.044_715)?;
@@ -208,13 +209,25 @@ fn gelu_tanh<'c>(b: &mut Builder<'c>, x: Value<'c>) -> Result<Value<'c>, Failure
     b.binary(ops::arith::MULF, half, part)
 }
 
+/// `x / (1 + exp(-alpha * x))`.
+pub(super) fn swish_of<'c>(b: &mut Builder<'c>, x: Value<'c>, alpha: f64) -> Result<Value<'c>, Failure> {
+    let y = if alpha == 1.0 { x } else { scaled(b, x, alpha)? };
+    let y = sigmoid(b, y)?;
+    b.binary(ops::arith::MULF, x, y)
+}
+
 fn swish<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let alpha = cx.float("alpha", 1.0)?;
-    map(b, cx, |b, x| {
-        let y = scaled(b, x, alpha)?;
-        let y = sigmoid(b, y)?;
-        b.binary(ops::arith::MULF, x, y)
-    })
+    map(b, cx, |b, x| swish_of(b, x, alpha))
+}
+
+fn swiglu<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let (gate, x, alpha) = (cx.operand(0)?, cx.operand(1)?, cx.float("alpha", 1.0)?);
+    let result = b.elementwise(&[gate, x], x.dtype, |b, e| {
+        let gate = swish_of(b, e[0], alpha)?;
+        b.binary(ops::arith::MULF, gate, e[1])
+    })?;
+    Ok(vec![result])
 }
 
 fn clip<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 /// A comparison in its forms.
 #[derive(Clone, Copy)]
-struct Comparison {
+pub(super) struct Comparison {
     /// Predicates of floats, signed and unsigned integers.
     predicates: [i64; 3],
     floats: fn(&[f64]) -> bool,
@@ -19,13 +19,13 @@ struct Comparison {
     difference: fn(&Dim) -> Option<bool>,
 }
 
-const EQUAL: Comparison =
+pub(super) const EQUAL: Comparison =
     Comparison { predicates: [1, 0, 0], floats: |x| x[0] == x[1], difference: |d| d.as_constant().map(|d| d == 0) };
-const LESS: Comparison =
+pub(super) const LESS: Comparison =
     Comparison { predicates: [4, 2, 6], floats: |x| x[0] < x[1], difference: |d| d.as_constant().map(|d| d < 0) };
 const LESS_OR_EQUAL: Comparison =
     Comparison { predicates: [5, 3, 7], floats: |x| x[0] <= x[1], difference: |d| d.as_constant().map(|d| d <= 0) };
-const GREATER: Comparison =
+pub(super) const GREATER: Comparison =
     Comparison { predicates: [2, 4, 8], floats: |x| x[0] > x[1], difference: |d| d.as_constant().map(|d| d > 0) };
 const GREATER_OR_EQUAL: Comparison =
     Comparison { predicates: [3, 5, 9], floats: |x| x[0] >= x[1], difference: |d| d.as_constant().map(|d| d >= 0) };
@@ -57,7 +57,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.op("CastLike", 15, cast_like, NO_CASTS);
 }
 
-fn comparison<'c>(
+pub(super) fn comparison<'c>(
     b: &mut Builder<'c>,
     cx: &NodeContext<'_, 'c>,
     Comparison { predicates, floats, difference }: Comparison,
@@ -94,9 +94,9 @@ macro_rules! bits {
     };
 }
 
-const AND: Function = bits!(ops::arith::ANDI, |x: i64, y: i64| x & y);
-const OR: Function = bits!(ops::arith::ORI, |x: i64, y: i64| x | y);
-const XOR: Function = bits!(ops::arith::XORI, |x: i64, y: i64| x ^ y);
+pub(super) const AND: Function = bits!(ops::arith::ANDI, |x: i64, y: i64| x & y);
+pub(super) const OR: Function = bits!(ops::arith::ORI, |x: i64, y: i64| x | y);
+pub(super) const XOR: Function = bits!(ops::arith::XORI, |x: i64, y: i64| x ^ y);
 
 fn flip<'c>(b: &mut Builder<'c>, _: DataType, x: &[Value<'c>]) -> Result<Value<'c>, Failure> {
     let ones = b.int(x[0].ty(), -1);

@@ -123,7 +123,7 @@ fn rounded_up(size: &Dim, pads: (Dim, Dim), free: &Dim, stride: i64, count: &Dim
 }
 
 /// The sizes of a filter's window.
-fn kernel(cx: &NodeContext, w: &Operand) -> Result<Vec<i64>, Failure> {
+pub(super) fn kernel(cx: &NodeContext, w: &Operand) -> Result<Vec<i64>, Failure> {
     let sizes: Option<Vec<i64>> = w.shape[2..].iter().map(Dim::as_constant).collect();
     let sizes = sizes.ok_or("its filter is of unknown size")?;
     match cx.ints("kernel_shape")? {
@@ -146,7 +146,11 @@ fn conv<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 }
 
 /// A number per channel added.
-fn add_bias<'c>(b: &mut Builder<'c>, x: Operand<'c>, bias: Option<&Operand<'c>>) -> Result<Operand<'c>, Failure> {
+pub(super) fn add_bias<'c>(
+    b: &mut Builder<'c>,
+    x: Operand<'c>,
+    bias: Option<&Operand<'c>>,
+) -> Result<Operand<'c>, Failure> {
     let Some(bias) = bias else { return Ok(x) };
     let bias = per_channel(b, bias, x.rank())?;
     let name = if x.dtype.is_float() { ops::arith::ADDF } else { ops::arith::ADDI };
@@ -210,11 +214,14 @@ pub(super) fn convolve<'c>(
         sides.into_iter().flatten().for_each(|side| side.push(size, Expr::Loop(at)));
         at
     };
-    add(&mut result, &x.shape[0], [Some(&mut image), None]);
+    // One image is no loop.
+    if !x.shape[0].is(1) {
+        add(&mut result, &x.shape[0], [Some(&mut image), None]);
+    }
     if groups > 1 {
         add(&mut result, &by, [Some(&mut image), Some(&mut filter)]);
     }
-    if groups == 1 || !per_group.is(1) {
+    if !per_group.is(1) {
         add(&mut result, &per_group, [None, Some(&mut filter)]);
     }
     let first = windows.count.iter().map(|count| add(&mut result, count, [None, None])).min().unwrap_or(0);
@@ -233,10 +240,11 @@ pub(super) fn convolve<'c>(
             filter.push(&windows.kernel[d].into(), Expr::Loop(at));
         }
     }
+    let images = x.shape[0].clone();
     let (x, w) = (b.reshaped(x, &image.shape)?, b.reshaped(w, &filter.shape)?);
     let operands = [(b.value(&x)?, image.index), (b.value(&w)?, filter.index)];
     let product = b.products(operands, loops, x.dtype, (&result.0, &result.1))?;
-    let shape = [&[x.shape[0].clone(), filters.clone()][..], &windows.count].concat();
+    let shape = [&[images, filters.clone()][..], &windows.count].concat();
     b.reshaped(&product, &shape)
 }
 

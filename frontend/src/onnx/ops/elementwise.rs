@@ -286,7 +286,7 @@ fn small_exponent(y: &Operand) -> Option<i64> {
     (number.fract() == 0.0 && (0.0..=4.0).contains(&number)).then_some(number as i64)
 }
 
-fn pow<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+pub(super) fn pow<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, y) = (cx.operand(0)?, cx.operand(1)?);
     let dtype = x.dtype;
     if dtype.is_float() && y.dtype == dtype {

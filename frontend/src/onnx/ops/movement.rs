@@ -4,7 +4,7 @@ use super::shapes::{broadcast_to, scalar};
 use super::slices::indexed;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, fold, structured};
+use crate::onnx::{Builder, Failure, NodeContext, Registry, Results, fold};
 use monopour_ir::{Type, Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {
@@ -202,15 +202,33 @@ fn gather<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         let slice = b.slice(x, &first, &part, &vec![1; x.rank()])?;
         return Ok(vec![b.reshaped(&slice, &shape)?]);
     }
-    let (source, at) = (b.value(x)?, b.value(indices)?);
-    let (element, out, size) = (b.element(x.dtype)?, b.empty(x.dtype, &shape)?, b.index(&x.shape[axis])?);
-    let op = Structured {
-        loops: vec![LoopKind::Parallel; shape.len()],
-        inputs: vec![(at, (axis..axis + indices.rank()).map(Expr::Loop).collect())],
-        outputs: vec![(out, structured::identity(shape.len()))],
-    };
+    Ok(vec![gather_by_data(b, x, indices, axis, shape)?])
+}
+
+/// The rows of a table at these indices.
+pub(super) fn gather_rows<'c>(
+    b: &mut Builder<'c>,
+    table: &Operand<'c>,
+    indices: &Operand<'c>,
+) -> Result<Operand<'c>, Failure> {
+    let shape = [&indices.shape, &table.shape[1.min(table.rank())..]].concat();
+    gather_by_data(b, table, indices, 0, shape)
+}
+
+fn gather_by_data<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    indices: &Operand<'c>,
+    axis: usize,
+    shape: Vec<Dim>,
+) -> Result<Operand<'c>, Failure> {
+    let (source, size) = (b.value(x)?, b.index(&x.shape[axis])?);
+    let element = b.element(x.dtype)?;
+    // Dimensions of size 1 behind the indices make them broadcast to the result.
+    let behind = vec![Dim::constant(1); x.rank() - axis - 1];
+    let indices_view = b.reshaped(indices, &[&indices.shape[..], &behind].concat())?;
     let (rank, moved) = (x.rank(), indices.rank());
-    let value = b.structured(&op, |b, e| {
+    b.elementwise_of_shape(&[&indices_view], x.dtype, shape, |b, e| {
         let place = in_range(b, e[0], size)?;
         let mut operands = vec![source];
         for d in 0..rank {
@@ -220,9 +238,8 @@ fn gather<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
                 _ => b.loop_index(d + moved - 1)?,
             });
         }
-        Ok(vec![b.op(ops::tensor::EXTRACT, &operands, element)?])
-    })?[0];
-    Ok(vec![Operand::value(x.dtype, shape, value)])
+        b.op(ops::tensor::EXTRACT, &operands, element)
+    })
 }
 
 /// An index as `index`, counted from the end where negative.

@@ -8,9 +8,11 @@ use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Regis
 use monopour_ir::ops;
 
 pub(super) fn register(registry: &mut Registry) {
-    registry.op("BatchNormalization", 7, batch_norm, "training");
+    registry.op("BatchNormalization", 6, batch_norm, "training");
     registry.op("InstanceNormalization", 6, instance_norm, "");
     registry.op("LayerNormalization", 17, layer_norm, "");
+    registry.op("RMSNormalization", 23, rms_norm, "");
+    registry.op("GroupNormalization", 18, group_norm, "");
     registry.op("LRN", 1, lrn, "");
     registry.op("Softmax", 1, |b, cx| softmax(b, cx, false), "");
     registry.op("LogSoftmax", 1, |b, cx| softmax(b, cx, true), "");
@@ -21,7 +23,8 @@ fn batch_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     let x = cx.operand(0)?;
     let [scale, shift, average, variance] = [1, 2, 3, 4].map(|at| cx.operand(at));
     let (scale, shift, average, variance) = (scale?, shift?, average?, variance?);
-    if cx.flag("training_mode", false)? {
+    // Before version 7 a node says that it does not train.
+    if cx.flag("training_mode", false)? || (cx.opset() < 7 && !cx.flag("is_test", false)?) {
         return Err("training is not supported".into());
     }
     let epsilon = cx.float("epsilon", f64::from(1e-5f32))?;
@@ -65,15 +68,7 @@ pub(super) fn centered<'c>(
     let average = kept(b, &average, x, axes)?;
     let rest = b.elementwise(&[x, &average], x.dtype, |b, e| b.binary(ops::arith::SUBF, e[0], e[1]))?;
     let squares = b.elementwise(&[&rest], x.dtype, |b, e| b.binary(ops::arith::MULF, e[0], e[0]))?;
-    let variance = mean(b, &squares, axes)?;
-    let variance = kept(b, &variance, x, axes)?;
-    let inverse = b.elementwise(&[&variance], x.dtype, |b, e| {
-        let epsilon = b.number(e[0].ty(), epsilon);
-        let sum = b.binary(ops::arith::ADDF, e[0], epsilon)?;
-        let root = b.unary(ops::math::SQRT, sum)?;
-        let one = b.number(e[0].ty(), 1.0);
-        b.binary(ops::arith::DIVF, one, root)
-    })?;
+    let inverse = inverse_root(b, &squares, axes, epsilon)?;
     Ok([rest, inverse, average])
 }
 
@@ -110,8 +105,7 @@ fn instance_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'
 
 fn layer_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let given = cx.operand(0)?;
-    // Halves are normalized as f32 unless the node says otherwise.
-    let stash = if cx.int("stash_type", 1)? == 1 && given.dtype != DataType::F64 { DataType::F32 } else { given.dtype };
+    let stash = stash_type(cx, given.dtype)?;
     let x = super::compare::cast_to(b, given, stash)?;
     let axes: Vec<usize> = (cx.axis_attribute(-1, x.rank())?..x.rank()).collect();
     let [rest, inverse, average] = centered(b, &x, &axes, cx.float("epsilon", f64::from(1e-5f32))?)?;
@@ -119,6 +113,74 @@ fn layer_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     let shift = cx.optional(2).map(|s| super::compare::cast_to(b, s, stash)).transpose()?;
     let y = scaled(b, &rest, &inverse, Some(&scale), shift.as_ref())?;
     Ok(vec![super::compare::cast_to(b, &y, given.dtype)?, average, inverse])
+}
+
+/// The type in which a node normalizes: halves as f32 unless it says otherwise.
+pub(super) fn stash_type(cx: &NodeContext, given: DataType) -> Result<DataType, Failure> {
+    Ok(if cx.int("stash_type", 1)? == 1 && given != DataType::F64 { DataType::F32 } else { given })
+}
+
+fn rms_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let given = cx.operand(0)?;
+    let x = super::compare::cast_to(b, given, stash_type(cx, given.dtype)?)?;
+    let axis = cx.axis_attribute(-1, x.rank())?;
+    let [y, _] = rms(b, &x, axis, cx.operand(1)?, cx.float("epsilon", f64::from(1e-5f32))?)?;
+    Ok(vec![super::compare::cast_to(b, &y, given.dtype)?])
+}
+
+/// `x * scale / sqrt(mean of squares + epsilon)` over the dimensions from `axis` on, and the factor without the scale.
+pub(super) fn rms<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    axis: usize,
+    scale: &Operand<'c>,
+    epsilon: f64,
+) -> Result<[Operand<'c>; 2], Failure> {
+    let axes: Vec<usize> = (axis..x.rank()).collect();
+    let squares = b.elementwise(&[x], x.dtype, |b, e| b.binary(ops::arith::MULF, e[0], e[0]))?;
+    let inverse = inverse_root(b, &squares, &axes, epsilon)?;
+    let scale = super::compare::cast_to(b, scale, x.dtype)?;
+    Ok([scaled(b, x, &inverse, Some(&scale), None)?, inverse])
+}
+
+/// `1 / sqrt(mean + epsilon)`; keeps the axes.
+fn inverse_root<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    axes: &[usize],
+    epsilon: f64,
+) -> Result<Operand<'c>, Failure> {
+    let variance = mean(b, x, axes)?;
+    let variance = kept(b, &variance, x, axes)?;
+    b.elementwise(&[&variance], x.dtype, |b, e| {
+        let epsilon = b.number(e[0].ty(), epsilon);
+        let sum = b.binary(ops::arith::ADDF, e[0], epsilon)?;
+        let root = b.unary(ops::math::SQRT, sum)?;
+        let one = b.number(e[0].ty(), 1.0);
+        b.binary(ops::arith::DIVF, one, root)
+    })
+}
+
+/// Normalizes groups of channels; the scale and shift are per channel, before version 21 per group.
+fn group_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let given = cx.operand(0)?;
+    let groups = Dim::constant(cx.int("num_groups", 0)?);
+    let x = super::compare::cast_to(b, given, stash_type(cx, given.dtype)?)?;
+    let [batch, channels, image @ ..] = &x.shape[..] else { return Err("its operand has no channels".into()) };
+    let size =
+        channels.exact_quotient(&groups).ok_or_else(|| format!("{channels} channels are not {groups} groups"))?;
+    let area = image.iter().fold(Dim::constant(1), |n, d| n.mul(d));
+    let apart = b.reshaped(&x, &[batch.clone(), groups.clone(), size.clone(), area])?;
+    let [rest, inverse, _] = centered(b, &apart, &[2, 3], cx.float("epsilon", f64::from(1e-5f32))?)?;
+    let size = if cx.opset() >= 21 { size } else { Dim::constant(1) };
+    let mut factors = vec![];
+    for at in [1, 2] {
+        let factor = super::compare::cast_to(b, cx.operand(at)?, x.dtype)?;
+        factors.push(b.reshaped(&factor, &[groups.clone(), size.clone(), 1.into()])?);
+    }
+    let y = scaled(b, &rest, &inverse, Some(&factors[0]), Some(&factors[1]))?;
+    let y = b.reshaped(&y, &x.shape)?;
+    Ok(vec![super::compare::cast_to(b, &y, given.dtype)?])
 }
 
 /// `x / (bias + alpha / size * sum of squares of channels around)^beta`.

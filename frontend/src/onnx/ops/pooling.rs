@@ -2,6 +2,7 @@
 
 use super::convolution::Windows;
 use super::reductions::{Kind, kept, mean, over};
+use super::scalars::{SLT, add, both, clamped, indices, is_inside, like, mul, sub};
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, Tensor};
@@ -9,7 +10,7 @@ use monopour_ir::{Value, ops};
 use std::rc::Rc;
 
 pub(super) fn register(registry: &mut Registry) {
-    registry.op("MaxPool", 1, max_pool, "indices as a second result");
+    registry.op("MaxPool", 1, max_pool, "");
     registry.op("AveragePool", 1, average_pool, "");
     registry.op("LpPool", 2, lp_pool, "");
     registry.op(
@@ -51,7 +52,7 @@ fn windows(cx: &NodeContext, x: &Operand) -> Result<Windows, Failure> {
     Windows::of(cx, kernel, &x.shape[2..])
 }
 
-/// A reduction of windows of an image that is already padded.
+/// A reduction of windows of an image; elements of the padding are the first number.
 fn pool<'c>(
     b: &mut Builder<'c>,
     x: &Operand<'c>,
@@ -60,22 +61,84 @@ fn pool<'c>(
     body: impl FnOnce(&mut Builder<'c>, Value<'c>, Value<'c>) -> Result<Value<'c>, Failure>,
 ) -> Result<Operand<'c>, Failure> {
     let rank = windows.kernel.len();
-    let lead = x.rank() - rank;
-    let shape = [&x.shape[..lead], &windows.count].concat();
+    let full = [&x.shape[..x.rank() - rank], &windows.count].concat();
+    // No loops over one image or channel.
+    let (leading, image) = x.shape.split_at(x.rank() - rank);
+    let leading: Vec<Dim> = leading.iter().filter(|d| !d.is(1)).cloned().collect();
+    let lead = leading.len();
+    let x = &b.reshaped(x, &[&leading, image].concat())?;
+    let shape = [&leading[..], &windows.count].concat();
     let (value, out) = (b.value(x)?, b.filled(x.dtype, &shape, first)?);
-    // An operand that is not read gives the loops within a window their extents.
+    let within = lead + rank;
+    let mut op = over_windows(b, x, windows)?;
+    op.outputs = vec![(out, (0..within).map(Expr::Loop).collect())];
+    if windows.is_bare() {
+        let index =
+            (0..lead).map(Expr::Loop).chain((0..rank).map(|d| windows.index(d, lead + d, within + d))).collect();
+        op.inputs.push((value, index));
+        let value = b.structured(&op, |b, e| Ok(vec![body(b, e[1], e[2])?]))?[0];
+        return b.reshaped(&Operand::value(x.dtype, shape, value), &full);
+    }
+    let places = Places::new(b, x, windows)?;
+    let value = b.structured(&op, |b, e| {
+        let (element, inside, _) = places.element(b)?;
+        let none = like(b, element, first);
+        let element = b.select(inside, element, none)?;
+        Ok(vec![body(b, element, e[1])?])
+    })?[0];
+    b.reshaped(&Operand::value(x.dtype, shape, value), &full)
+}
+
+/// The loops over windows and within them; an operand that is not read gives the latter their extents.
+fn over_windows<'c>(b: &mut Builder<'c>, x: &Operand<'c>, windows: &Windows) -> Result<Structured<'c>, Failure> {
+    let (rank, within) = (windows.kernel.len(), x.rank());
     let kernel: Vec<Dim> = windows.kernel.iter().map(|k| Dim::constant(*k)).collect();
     let extents = b.empty(x.dtype, &kernel)?;
-    let within = lead + rank;
-    let index = (0..lead).map(Expr::Loop).chain((0..rank).map(|d| windows.index(d, lead + d, within + d))).collect();
     let kind = |d| if d < within { LoopKind::Parallel } else { LoopKind::Reduction };
-    let op = Structured {
+    Ok(Structured {
         loops: (0..within + rank).map(kind).collect(),
-        inputs: vec![(value, index), (extents, (within..within + rank).map(Expr::Loop).collect())],
-        outputs: vec![(out, (0..within).map(Expr::Loop).collect())],
-    };
-    let value = b.structured(&op, |b, e| Ok(vec![body(b, e[0], e[2])?]))?[0];
-    Ok(Operand::value(x.dtype, shape, value))
+        inputs: vec![(extents, (within..within + rank).map(Expr::Loop).collect())],
+        outputs: vec![],
+    })
+}
+
+/// The elements of a padded image, in a body over windows.
+struct Places<'a, 'c> {
+    source: Value<'c>,
+    windows: &'a Windows,
+    before: Vec<Value<'c>>,
+    sizes: Vec<Value<'c>>,
+    lead: usize,
+}
+
+impl<'a, 'c> Places<'a, 'c> {
+    fn new(b: &mut Builder<'c>, x: &Operand<'c>, windows: &'a Windows) -> Result<Self, Failure> {
+        let lead = x.rank() - windows.kernel.len();
+        let (before, sizes) = (indices(b, &windows.before)?, indices(b, &x.shape)?);
+        Ok(Self { source: b.value(x)?, windows, before, sizes, lead })
+    }
+
+    /// The element of the loops, whether it is one of the image, and its indices.
+    fn element(&self, b: &mut Builder<'c>) -> Result<(Value<'c>, Value<'c>, Vec<Value<'c>>), Failure> {
+        let mut place = (0..self.lead).map(|d| b.loop_index(d)).collect::<Result<Vec<_>, _>>()?;
+        let rank = self.windows.kernel.len();
+        let mut inside: Option<Value<'c>> = None;
+        for d in 0..rank {
+            let (window, within) = (b.loop_index(self.lead + d)?, b.loop_index(self.lead + rank + d)?);
+            let stride = like(b, window, self.windows.strides[d] as f64);
+            let dilation = like(b, window, self.windows.dilations[d] as f64);
+            let (start, moved) = (mul(b, window, stride)?, mul(b, within, dilation)?);
+            let at = add(b, start, moved)?;
+            let at = sub(b, at, self.before[d])?;
+            let size = self.sizes[self.lead + d];
+            let is_in = is_inside(b, at, size)?;
+            inside = Some(inside.map_or(Ok(is_in), |inside| both(b, inside, is_in))?);
+            place.push(clamped(b, at, size)?);
+        }
+        let ty = self.source.ty().element();
+        let element = b.op(ops::tensor::EXTRACT, &[&[self.source][..], &place].concat(), ty)?;
+        Ok((element, inside.ok_or("its windows have no dimensions")?, place))
+    }
 }
 
 fn max_pool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
@@ -87,15 +150,53 @@ fn max_pool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         DataType::I8 => (-128.0, ops::arith::MAXSI),
         other => return Err(format!("operands of {other} are not supported").into()),
     };
-    let padded = windows.pad(b, x, first)?;
-    Ok(vec![pool(b, &padded, &windows, first, |b, e, so_far| b.binary(name, so_far, e))?])
+    if cx.wants(1) {
+        return max_pool_with_indices(b, cx, &windows, first);
+    }
+    Ok(vec![pool(b, x, &windows, first, |b, e, so_far| b.binary(name, so_far, e))?])
+}
+
+/// The maxima with their places among the elements of the image.
+fn max_pool_with_indices<'c>(
+    b: &mut Builder<'c>,
+    cx: &NodeContext<'_, 'c>,
+    windows: &Windows,
+    first: f64,
+) -> Results<'c> {
+    let x = cx.operand(0)?;
+    let (rank, lead) = (windows.kernel.len(), x.rank() - windows.kernel.len());
+    let shape = [&x.shape[..lead], &windows.count].concat();
+    let columns_first = cx.flag("storage_order", false)?;
+    let order: Vec<usize> =
+        (0..lead).chain((0..rank).map(|d| lead + if columns_first { rank - 1 - d } else { d })).collect();
+    let all: Vec<Expr> = (0..x.rank()).map(Expr::Loop).collect();
+    let (best, place) = (b.filled(x.dtype, &shape, first)?, b.filled(DataType::I64, &shape, -1.0)?);
+    let mut op = over_windows(b, x, windows)?;
+    op.outputs = vec![(best, all.clone()), (place, all)];
+    let places = Places::new(b, x, windows)?;
+    // Greater, of floats, unsigned or signed integers.
+    let greater = if x.dtype.is_float() { 2 } else { [4, 8][usize::from(x.dtype.is_unsigned())] };
+    let results = b.structured(&op, |b, e| {
+        let (element, inside, at) = places.element(b)?;
+        let mut index = at[order[0]];
+        for d in &order[1..] {
+            let scaled = mul(b, index, places.sizes[*d])?;
+            index = add(b, scaled, at[*d])?;
+        }
+        let index = b.op(ops::arith::INDEX_CAST, &[index], e[2].ty())?;
+        let none = like(b, e[2], 0.0);
+        let (is_first, is_more) = (b.compare(SLT, e[2], none)?, b.compare(greater, element, e[1])?);
+        let better = b.binary(ops::arith::ORI, is_first, is_more)?;
+        let better = both(b, better, inside)?;
+        Ok(vec![b.select(better, element, e[1])?, b.select(better, index, e[2])?])
+    })?;
+    Ok(vec![Operand::value(x.dtype, shape.clone(), results[0]), Operand::value(DataType::I64, shape, results[1])])
 }
 
 fn average_pool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
     let windows = windows(cx, x)?;
-    let padded = windows.pad(b, x, 0.0)?;
-    let sum = pool(b, &padded, &windows, 0.0, |b, e, so_far| b.binary(ops::arith::ADDF, so_far, e))?;
+    let sum = pool(b, x, &windows, 0.0, |b, e, so_far| b.binary(ops::arith::ADDF, so_far, e))?;
     let counts = counts(cx, &windows, x)?;
     let result = b.elementwise(&[&sum, &counts], x.dtype, |b, e| b.binary(ops::arith::DIVF, e[0], e[1]))?;
     Ok(vec![result])
@@ -141,8 +242,7 @@ fn lp_pool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
     let windows = windows(cx, x)?;
     let p = cx.int("p", 2)?;
-    let padded = windows.pad(b, x, 0.0)?;
-    let sum = pool(b, &padded, &windows, 0.0, |b, e, so_far| {
+    let sum = pool(b, x, &windows, 0.0, |b, e, so_far| {
         let size = b.unary(ops::math::ABSF, e)?;
         let power = (1..p).try_fold(size, |power, _| b.binary(ops::arith::MULF, power, size))?;
         b.binary(ops::arith::ADDF, so_far, power)

@@ -98,14 +98,7 @@ fn reduce_by_data<'c>(
     f: impl FnOnce(&mut Builder<'c>, &Operand<'c>, &[Value<'c>]) -> Result<Operand<'c>, Failure>,
 ) -> Results<'c> {
     let (x, given) = (cx.operand(0)?, cx.operand(1)?);
-    if given.elements().is(0) && cx.flag("noop_with_empty_axes", false)? {
-        return Err("axes of no elements that are read at run time are not supported".into());
-    }
-    let mut axes = b.axes_of(given, x.rank())?;
-    if axes.is_empty() {
-        let index = Type::index(b.context());
-        axes = (0..x.rank()).map(|d| b.int(index, d as i64)).collect();
-    }
+    let axes = b.axes_of(given, x.rank())?;
     let result = f(b, x, &axes)?;
     if cx.flag("keepdims", true)? {
         return Ok(vec![result]);

@@ -1,0 +1,102 @@
+//! Unfolds the windows of strided convolutions (im2col), for CPUs.
+//!
+//! Before / after:
+//!
+//! ```text
+//! %r = generic (n, o, y, x, c, i, j)                 %u = generic (n, c, i, j, y, x)
+//!        image[n, c, 2 y + i, 2 x + j], filter         -> image[n, c, 2 y + i, 2 x + j], u[n, c, i, j, y, x]
+//!                                                    %r = generic (n, o, y, x, c, i, j)
+//!                                                           u[n, c, i, j, y, x], filter
+//! ```
+//!
+//! Elements of a strided line are not next to each other, so that a convolution over them has no vectors; the product has.
+//! The unfolded image holds each element as often as windows read it: about window / stride times per dimension.
+//! Limits: known sizes; an unfolded image of at most [`MAX_ELEMENTS`].
+
+use crate::{linalg, products};
+use monopour_ir::ops;
+use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types_attr};
+use monopour_ir::{
+    AffineExpr, AffineMap, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type,
+    Value, run_passes,
+};
+
+/// Most elements of an unfolded image.
+const MAX_ELEMENTS: i64 = 1 << 26;
+
+/// Unfolds the convolutions whose lines are strided.
+///
+/// # Errors
+/// None of its own; what MLIR reports.
+pub fn run(module: &Module) -> Result<(), Diagnostics> {
+    run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
+    let mut rw = Rewriter::new(module.context());
+    for op in module.op().find_all(ops::linalg::GENERIC) {
+        if let Some(windows) = Windows::of(op) {
+            windows.unfold(op, &mut rw)?;
+        }
+    }
+    Ok(())
+}
+
+/// How a convolution reads its image.
+struct Windows<'c> {
+    /// The operand that is the image.
+    input: usize,
+    map: AffineMap<'c>,
+    /// The loops that index the image, in the order of the unfolded one: lines last.
+    order: Vec<usize>,
+    /// Their trip counts.
+    sizes: Vec<i64>,
+}
+
+impl<'c> Windows<'c> {
+    fn of(op: Op<'c>) -> Option<Self> {
+        let found = products::convolution_loops(op)?;
+        let extents = linalg::loop_extents(op)?;
+        let map = linalg::indexing_maps(op)?[found.input];
+        let line = *found.image.last()?;
+        let forms: Option<Vec<_>> =
+            map.results().into_iter().map(|expr: AffineExpr| expr.linear(extents.len())).collect();
+        let is_strided = forms?.iter().any(|form| form.factors[line] > 1);
+        let order = [&found.batch, &found.depth, &found.k, &found.window, &found.image].into_iter().flatten();
+        let order: Vec<usize> = order.copied().collect();
+        let sizes: Vec<i64> = order.iter().map(|d| extents[*d]).collect();
+        let elements = sizes.iter().try_fold(1i64, |all, size| all.checked_mul(*size).filter(|_| *size > 0));
+        let fits = is_strided && elements.is_some_and(|elements| elements <= MAX_ELEMENTS);
+        fits.then_some(Self { input: found.input, map, order, sizes })
+    }
+
+    fn unfold(&self, op: Op<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+        let dims = self.map.num_dims();
+        rw.set_point(InsertionPoint::Before(op));
+        let unfolded = self.gather(op, rw)?;
+        rw.set_operand(op, self.input, unfolded);
+        let mut maps = linalg::indexing_maps(op).unwrap_or_default();
+        maps[self.input] = AffineMap::select(op.context(), dims, &self.order);
+        let maps: Vec<_> = maps.into_iter().map(AffineMap::to_attr).collect();
+        rw.set_attr(op, "indexing_maps", monopour_ir::Attr::array(op.context(), &maps));
+        Ok(())
+    }
+
+    /// The image with a dimension for each loop that indexes it.
+    fn gather(&self, op: Op<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
+        let (cx, loc, image) = (op.context(), op.location(), op.operand(self.input));
+        let element = image.ty().element();
+        let ty = Type::tensor(&self.sizes, element, None);
+        let empty = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).results(&[ty]))?.result(0);
+        let body = Block::new(&[(element, loc), (element, loc)]);
+        let mut b = Builder::new(cx, InsertionPoint::End(body));
+        b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[body.arg(0)]))?;
+        let region = Region::new();
+        region.append(body);
+        // The loops of the convolution as those of the gather.
+        let rank = self.order.len();
+        let mut inverse = vec![0; self.map.num_dims()];
+        self.order.iter().enumerate().for_each(|(new, old)| inverse[*old] = new);
+        let maps = [self.map.compose(AffineMap::select(cx, rank, &inverse)), AffineMap::identity(cx, rank)];
+        let kinds = iterator_types_attr(cx, &vec![IteratorType::Parallel; rank]);
+        let spec = generic(loc, Operands { inputs: &[image], outputs: &[empty] }, &maps, kinds, region);
+        Ok(rw.create(spec)?.result(0))
+    }
+}
