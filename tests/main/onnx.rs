@@ -33,7 +33,7 @@ fn node(text: &str, attributes: &[(&str, &[i64])]) -> NodeProto {
     let attribute = |(name, values): &(&str, &[i64])| {
         let name = (*name).to_owned();
         match values {
-            [value] if !name.ends_with('s') => {
+            [value] if name == "axis" || !name.ends_with('s') => {
                 AttributeProto { name, r#type: attribute_type::INT, i: *value, ..AttributeProto::default() }
             }
             values => AttributeProto {
