@@ -10,6 +10,7 @@ mod example;
 mod host;
 mod numerics;
 mod onnx_contrib;
+mod onnx_flow;
 mod opt;
 mod passes;
 mod phases;
