@@ -50,13 +50,16 @@ fn merge_one<'c>(forall: Op<'c>, counts: &[i64], merged: usize, rw: &mut Rewrite
     for i in (1..merged).rev() {
         rw.erase_block_arg(body, i);
     }
-    let total: i64 = counts[..merged].iter().product();
-    let bounds = [&[total], &counts[merged..]].concat();
+    let forall_op = scf::ForAll::of(forall).expect("invariant: the op is a forall");
+    let mut bounds = vec![Index::Static(counts[..merged].iter().product())];
+    // Sizes of the other loops may be known at run time only.
+    let upper = forall_op.upper_bounds().expect("invariant: a forall has its dynamic bounds");
+    bounds.extend_from_slice(&upper[merged..]);
     let region = Region::new();
     rw.take_region(region, forall.region(0));
     rw.set_point(InsertionPoint::Before(forall));
-    let outputs = scf::ForAll::of(forall).expect("invariant: the op is a forall").outputs();
-    let bounds = Bounds::upto(bounds.into_iter().map(Index::Static).collect());
+    let outputs = forall_op.outputs();
+    let bounds = Bounds::upto(bounds);
     let mut spec = scf::forall(loc, &bounds, &outputs, region);
     if let Some(kernel) = forall.attr(attributes::KERNEL) {
         spec = spec.attr(attributes::KERNEL, kernel);

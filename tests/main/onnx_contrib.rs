@@ -12,6 +12,8 @@ use monopour_testkit::{Data, Dtype, HostTensor};
 use prost::Message;
 use std::path::Path;
 
+mod quantised;
+
 /// A node; its float operands are made by a formula.
 struct Case {
     name: &'static str,
@@ -26,6 +28,7 @@ struct Case {
 enum Input {
     Missing,
     Floats(&'static [usize]),
+    Values(&'static [usize], &'static [f64]),
     Ints(Dtype, &'static [usize], &'static [i64]),
 }
 use Input::{Floats, Ints, Missing};
@@ -33,6 +36,7 @@ use Input::{Floats, Ints, Missing};
 enum Attr {
     Int(i64),
     Float(f32),
+    List(&'static [i64]),
 }
 use Attr::{Float, Int};
 
@@ -43,6 +47,7 @@ impl Input {
         let (dtype, shape, data) = match self {
             Missing => return None,
             Floats(shape) => (Dtype::F32, shape, Data::Float((0..shape.iter().product()).map(float).collect())),
+            Input::Values(shape, elements) => (Dtype::F32, shape, Data::Float(elements.to_vec())),
             Ints(dtype, shape, elements) => (*dtype, shape, Data::Int(elements.to_vec())),
         };
         Some(HostTensor { dtype, shape: shape.to_vec(), data })
@@ -53,6 +58,8 @@ impl Input {
 fn info(name: &str, tensor: &HostTensor) -> ValueInfoProto {
     let elem_type = match tensor.dtype {
         Dtype::F32 => 1,
+        Dtype::Unsigned(8) => 2,
+        Dtype::Int(8) => 3,
         Dtype::Int(32) => 6,
         _ => 7,
     };
@@ -71,9 +78,12 @@ impl Case {
             };
             HostTensor { dtype, shape: shape.to_vec(), data }
         };
-        // The one result of integers is a number of words.
-        let dtype =
-            |number| if self.op == "EmbedLayerNormalization" && number == 1 { Dtype::Int(32) } else { Dtype::F32 };
+        // Words are counted; quantised results are of their operand's type.
+        let dtype = |number| match (self.op, &self.inputs[0]) {
+            ("EmbedLayerNormalization", _) if number == 1 => Dtype::Int(32),
+            (op, Ints(dtype, ..)) if op.starts_with("QLinear") => *dtype,
+            _ => Dtype::F32,
+        };
         self.outputs.iter().map(|(number, shape, elements)| tensor(dtype(*number), shape, elements)).collect()
     }
 
@@ -85,6 +95,12 @@ impl Case {
             Float(f) => {
                 AttributeProto { name: (*name).to_owned(), f: *f, r#type: attribute_type::FLOAT, ..Default::default() }
             }
+            Attr::List(list) => AttributeProto {
+                name: (*name).to_owned(),
+                ints: list.to_vec(),
+                r#type: attribute_type::INTS,
+                ..Default::default()
+            },
         };
         let (mut names, mut inputs) = (vec![], vec![]);
         for (number, input) in self.inputs.iter().enumerate() {
@@ -133,8 +149,11 @@ impl Case {
 }
 
 fn check_all(backend: &Monopour) {
-    let failures: Vec<String> =
-        CASES.iter().filter_map(|case| case.check(backend).err().map(|why| format!("{}: {why}", case.name))).collect();
+    let failures: Vec<String> = CASES
+        .iter()
+        .chain(quantised::CASES)
+        .filter_map(|case| case.check(backend).err().map(|why| format!("{}: {why}", case.name)))
+        .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
@@ -335,6 +354,22 @@ const CASES: &[Case] = &[
             0.5, -1.0, -0.375, 0.25, 0.875, -0.625, 0.0]), (2, &[1, 2, 2, 8], &[0.375, -0.875, 0.0, 0.875, -0.375,
             0.5, -0.75, 0.125, -0.5, 0.375, -0.875, 0.0, 0.875, -0.375, 0.5, -0.75, 1.0, -0.25, 0.625, -0.625, 0.25,
             -1.0, -0.125, 0.75, 0.125, 1.0, -0.25, 0.625, -0.625, 0.25, -1.0, -0.125])],
+    },
+    Case {
+        name: "group_query_decode",
+        op: "GroupQueryAttention",
+        domain: "com.microsoft",
+        inputs: &[Floats(&[2, 1, 32]), Floats(&[2, 1, 16]), Floats(&[2, 1, 16]), Floats(&[2, 1, 2, 16]), Floats(&[2,
+            1, 2, 16]), Ints(Dtype::Int(32), &[2], &[2, 2]), Ints(Dtype::Int(32), &[1], &[3]), Floats(&[4, 8]),
+            Floats(&[4, 8])],
+        attributes: &[("num_heads", Int(2)), ("kv_num_heads", Int(1)), ("do_rotary", Int(1))],
+        outputs: &[(0, &[2, 1, 32], &[0.028461, -0.27645, -0.23215, 0.37594, 0.071031, 0.11533, -0.18958, -0.14528,
+            0.46281, 0.1579, 0.2022, -0.10271, -0.058409, -0.36332, -0.31902, 0.28907, -0.087504, -0.090474, -0.32567,
+            0.23005, 0.22707, -0.0081166, -0.011087, -0.24628, 0.30943, 0.30646, 0.071271, 0.0683, -0.16689, -0.16986,
+            -0.40505, 0.15066, -0.12788, 0.095908, -0.22379, 0.0, 0.22379, -0.095908, 0.12788, -0.19182, 0.031969,
+            0.25576, -0.063939, 0.15985, -0.15985, 0.063939, -0.25576, -0.031969, -0.20323, 0.15242, -0.35565, 0.0,
+            0.35565, -0.15242, 0.20323, -0.30484, 0.050807, 0.40646, -0.10161, 0.25404, -0.25404, 0.10161, -0.40646,
+            -0.050807])],
     },
     Case {
         name: "group_query_packed",

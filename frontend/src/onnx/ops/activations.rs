@@ -1,8 +1,9 @@
 //! Activations.
 
+use super::compare::convert;
 use super::elementwise::{Function, MAX, apply, compute, map};
 use crate::onnx::operand::Operand;
-use crate::onnx::{Builder, Failure, NodeContext, Registry, Results, Tensor};
+use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, Tensor};
 use monopour_ir::{Value, ops};
 use std::rc::Rc;
 
@@ -53,6 +54,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.op("Swish", 24, swish, "");
     registry.op("SwiGLU", 28, swiglu, "");
     registry.op("Clip", 6, clip, "");
+    registry.op("Shrink", 9, shrink, "");
 }
 
 const RELU: Function = Function {
@@ -245,4 +247,22 @@ fn clip<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let raised = low.map(|low| compute(b, &[x, &low], x.dtype, MAX)).transpose()?.unwrap_or_else(|| x.clone());
     let result = high.map(|high| compute(b, &[&raised, &high], x.dtype, min)).transpose()?;
     Ok(vec![result.unwrap_or(raised)])
+}
+
+/// `x` moved towards 0 by a bias where it is beyond a bound on either side, else 0.
+fn shrink<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let (x, bound, bias) = (cx.operand(0)?, cx.float("lambd", 0.5)?, cx.float("bias", 0.0)?);
+    // Integers are compared and moved as floats, which hold 8 to 32 bits exactly.
+    let float = if x.dtype.is_float() { x.dtype } else { DataType::F64 };
+    let result = b.elementwise(&[x], x.dtype, |b, e| {
+        let e = convert(b, x.dtype, float, e[0])?;
+        let (low, high, zero) = (b.number(e.ty(), -bound), b.number(e.ty(), bound), b.number(e.ty(), 0.0));
+        let (up, down) = (offset(b, e, bias)?, offset(b, e, -bias)?);
+        let above = b.compare(GREATER, e, high)?;
+        let below = b.compare(GREATER, low, e)?;
+        let y = b.select(above, down, zero)?;
+        let y = b.select(below, up, y)?;
+        convert(b, float, x.dtype, y)
+    })?;
+    Ok(vec![result])
 }

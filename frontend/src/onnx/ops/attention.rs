@@ -386,7 +386,8 @@ fn seen<'c>(
         query = b.binary(ops::arith::ADDI, query, first)?;
     } else if let Some(past) = past {
         query = b.binary(ops::arith::ADDI, query, past)?;
-    } else if let Some(place) = per_batch.next() {
+    } else if let Place::Given(_) = mask.place {
+        let place = per_batch.next().expect("invariant: the place is an operand");
         let place = b.op(ops::arith::INDEX_CAST, &[place], index)?;
         query = b.binary(ops::arith::ADDI, query, place)?;
     }
