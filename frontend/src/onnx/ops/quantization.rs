@@ -7,14 +7,20 @@ use super::scalars::{add, between, bounds, div, like, mul, sub, wide};
 use crate::onnx::Results;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry};
+use crate::onnx::{Builder, DataType, Failure, Narrowing, NodeContext, Registry};
 use monopour_ir::{Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {
     for domain in ["", "com.microsoft"] {
         let first = if domain.is_empty() { 10 } else { 1 };
-        registry.add(domain, "QuantizeLinear", first..=i64::MAX, quantize_linear, "floats of less than 16 bits");
-        registry.add(domain, "DequantizeLinear", first..=i64::MAX, dequantize_linear, "floats of less than 16 bits");
+        registry.add(
+            domain,
+            "QuantizeLinear",
+            first..=i64::MAX,
+            quantize_linear,
+            "floats of less than 16 bits without saturation",
+        );
+        registry.add(domain, "DequantizeLinear", first..=i64::MAX, dequantize_linear, "");
     }
     registry.op("DynamicQuantizeLinear", 11, dynamic_quantize_linear, "");
     registry.op("MatMulInteger", 10, matmul_integer, "");
@@ -114,12 +120,16 @@ pub(super) fn saturated<'c>(
     zero: Option<(Value<'c>, DataType)>,
     to: DataType,
 ) -> Result<Value<'c>, Failure> {
-    let bits = to.bits().filter(|_| to.is_integer()).ok_or_else(|| format!("results of {to} are not supported"))?;
     let x = if x.ty().float_width() == Some(16) {
         b.op(ops::arith::EXTF, &[x], monopour_ir::Type::f32(b.context()))?
     } else {
         x
     };
+    if to.is_narrow_float() {
+        // The format rounds and saturates; its zero point is 0.
+        return b.encode(to, x, Narrowing::default());
+    }
+    let bits = to.bits().filter(|_| to.is_integer()).ok_or_else(|| format!("results of {to} are not supported"))?;
     let mut rounded = b.unary(ops::math::ROUNDEVEN, x)?;
     if let Some((zero, dtype)) = zero {
         let float = if x.ty().float_width() == Some(64) { DataType::F64 } else { DataType::F32 };
@@ -139,6 +149,9 @@ fn quantize_linear<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results
         Some(zero) => zero.dtype,
         None => cx.data_type("output_dtype")?.unwrap_or(DataType::U8),
     };
+    if to.is_narrow_float() && !cx.flag("saturate", true)? {
+        return Err("rounding without saturation is not supported".into());
+    }
     let (from, scale) = (parts.x.dtype, parts.scale.dtype);
     let by = cx.data_type("precision")?.unwrap_or(scale);
     let operands: Vec<&Operand> = [&parts.x, &parts.scale].into_iter().chain(&parts.zero).collect();
