@@ -10,7 +10,7 @@
 
 use monopour::onnx::proto::{GraphProto, ModelProto, TensorProto};
 use monopour::onnx::{Model, Tensor, read_tensor};
-use monopour::program::CpuTarget;
+use monopour::program::{CpuTarget, DType};
 use monopour::runtime::{Device, DeviceChoice, HostTensor, Options, Session};
 use monopour::{CompileOptions, TargetDescription};
 use prost::Message;
@@ -234,15 +234,23 @@ impl Case {
     fn compare(&self, at: usize, found: &HostTensor, wanted: &Tensor) -> Result<(), String> {
         let shape: Vec<i64> = found.shape().iter().map(|d| *d as i64).collect();
         let dtype = wanted.dtype.dtype().ok_or_else(|| format!("result of {}", wanted.dtype))?;
-        if shape != wanted.shape || dtype != found.dtype() {
+        if shape != wanted.stored_shape() || dtype != found.dtype() {
             let (got, expected) = (found.dtype(), wanted.dtype);
             return Err(format!("result {at} is {got} {shape:?}, expected {expected} {:?}", wanted.shape));
         }
-        // Half an ulp of each of some roundings.
-        let rtol = if wanted.dtype.bits() == Some(16) { self.rtol.max(1e-2) } else { self.rtol };
-        let atol = if wanted.dtype.bits() == Some(16) { self.atol.max(1e-3) } else { self.atol };
-        let expected = wanted.to_f64().ok_or("no numbers")?;
-        for (i, (a, e)) in found.to_f64().iter().zip(&expected).enumerate() {
+        // Some roundings, of 2^-11 and 2^-8 each.
+        let (rtol, atol) = match wanted.dtype.dtype() {
+            Some(DType::F16) => (self.rtol.max(1e-2), self.atol.max(1e-3)),
+            Some(DType::Bf16) => (self.rtol.max(2e-2), self.atol.max(1e-3)),
+            _ => (self.rtol, self.atol),
+        };
+        let expected = wanted.numbers().ok_or("no numbers")?;
+        let given = if wanted.dtype.is_narrow() {
+            Tensor::new(wanted.dtype, wanted.shape.clone(), found.data().to_vec()).numbers().ok_or("no numbers")?
+        } else {
+            found.to_f64()
+        };
+        for (i, (a, e)) in given.iter().zip(&expected).enumerate() {
             if !(a == e || (a.is_nan() && e.is_nan()) || (a - e).abs() <= atol + rtol * e.abs()) {
                 return Err(format!("result {at} element {i} is {a}, expected {e}"));
             }
@@ -279,6 +287,6 @@ fn bound_operands(graph: &mut GraphProto, inputs: Vec<Tensor>) -> Vec<Tensor> {
 
 fn to_host(tensor: &Tensor) -> Result<HostTensor, String> {
     let dtype = tensor.dtype.dtype().ok_or_else(|| format!("input of {}", tensor.dtype))?;
-    let shape = tensor.shape.iter().map(|d| d.unsigned_abs()).collect();
+    let shape = tensor.stored_shape().iter().map(|d| d.unsigned_abs()).collect();
     HostTensor::new(dtype, shape, tensor.data.bytes().to_vec()).map_err(|e| e.to_string())
 }

@@ -11,16 +11,18 @@
 //!
 //! Elements of a strided line are not next to each other, so that a convolution over them has no vectors; the product has.
 //! The unfolded image holds each element as often as windows read it: about window / stride times per dimension.
-//! Limits: known sizes; an unfolded image of at most [`MAX_ELEMENTS`].
+//! Limits: known sizes; at least [`MIN_WORK`] multiplications; an unfolded image of at most [`MAX_ELEMENTS`].
 
 use crate::{linalg, products};
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types_attr};
 use monopour_ir::{
-    AffineExpr, AffineMap, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type,
-    Value, run_passes,
+    AffineMap, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
+    run_passes,
 };
 
+/// Fewest multiplications of a convolution that is worth a dispatch more.
+const MIN_WORK: i64 = 1 << 18;
 /// Most elements of an unfolded image.
 const MAX_ELEMENTS: i64 = 1 << 26;
 
@@ -55,15 +57,15 @@ impl<'c> Windows<'c> {
         let found = products::convolution_loops(op)?;
         let extents = linalg::loop_extents(op)?;
         let map = linalg::indexing_maps(op)?[found.input];
-        let line = *found.image.last()?;
-        let forms: Option<Vec<_>> =
-            map.results().into_iter().map(|expr: AffineExpr| expr.linear(extents.len())).collect();
-        let is_strided = forms?.iter().any(|form| form.factors[line] > 1);
+        // Lines behind which there are channels have vectors of these.
+        let innermost = map.results().last()?.linear(extents.len())?;
+        let is_strided = innermost.factors[*found.image.last()?] > 1;
+        let work = extents.iter().try_fold(1i64, |all, extent| all.checked_mul(*extent).filter(|_| *extent > 0))?;
         let order = [&found.batch, &found.depth, &found.k, &found.window, &found.image].into_iter().flatten();
         let order: Vec<usize> = order.copied().collect();
         let sizes: Vec<i64> = order.iter().map(|d| extents[*d]).collect();
         let elements = sizes.iter().try_fold(1i64, |all, size| all.checked_mul(*size).filter(|_| *size > 0));
-        let fits = is_strided && elements.is_some_and(|elements| elements <= MAX_ELEMENTS);
+        let fits = is_strided && work >= MIN_WORK && elements.is_some_and(|elements| elements <= MAX_ELEMENTS);
         fits.then_some(Self { input: found.input, map, order, sizes })
     }
 

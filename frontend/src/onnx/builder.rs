@@ -56,11 +56,13 @@ pub struct Builder<'c> {
     symbols: HashMap<String, Value<'c>>,
     /// Values of sizes in the current block.
     sizes: HashMap<Dim, Value<'c>>,
-    /// Attributes of weights by address of the tensor, which the second part keeps alive.
-    resources: HashMap<*const Tensor, (Attr<'c>, Rc<Tensor>)>,
+    /// Attributes of weights by address of their elements, which `weights` keeps alive, and shape.
+    resources: HashMap<(*const u8, Vec<i64>), Attr<'c>>,
     /// Weights by the names of their resources.
     pub(super) weights: BTreeMap<String, Weight>,
     unnamed: usize,
+    /// In the body of an elementwise op: the loop of each dimension of its result.
+    pub(super) loop_of_dim: Option<Vec<Option<usize>>>,
     /// The lowerings.
     pub(super) registry: Rc<Registry>,
     /// Names of graphs, the innermost last.
@@ -82,6 +84,7 @@ impl<'c> Builder<'c> {
             resources: HashMap::new(),
             weights: BTreeMap::new(),
             unnamed: 0,
+            loop_of_dim: None,
             registry: Rc::new(registry),
             scopes: vec![],
             found: Diagnostics::default(),
@@ -109,11 +112,11 @@ impl<'c> Builder<'c> {
         point: InsertionPoint<'c>,
         f: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let (outer, sizes) = (self.ir.point(), self.sizes.clone());
+        let (outer, sizes, symbols) = (self.ir.point(), self.sizes.clone(), self.symbols.clone());
         self.ir.set_point(point);
         let result = f(self);
         self.ir.set_point(outer);
-        self.sizes = sizes;
+        (self.sizes, self.symbols) = (sizes, symbols);
         result
     }
     /// Creates an op.
@@ -162,7 +165,9 @@ impl<'c> Builder<'c> {
     }
     /// A float, integer or index constant.
     pub fn number(&mut self, ty: Type<'c>, value: f64) -> Value<'c> {
-        let attr = if ty.is_float() { Attr::float(ty, value) } else { Attr::int(ty, value as i64) };
+        // Unsigned 64-bit integers wrap.
+        let int = if value >= 2f64.powi(63) { (value as u64).cast_signed() } else { value as i64 };
+        let attr = if ty.is_float() { Attr::float(ty, value) } else { Attr::int(ty, int) };
         self.ir.constant(attr, ty, self.loc)
     }
     /// An integer or index constant.
@@ -304,6 +309,7 @@ impl<'c> Builder<'c> {
                 }
                 self.op(ops::tensor::FROM_ELEMENTS, &values, ty)
             }
+            (None, Some(_)) => Err("a sequence or an empty optional is no tensor".into()),
             (None, None) => Err("this operand has no value".into()),
         }
     }
@@ -311,7 +317,15 @@ impl<'c> Builder<'c> {
     /// A constant: inline where it is small, else a weight.
     fn constant(&mut self, tensor: &Rc<Tensor>) -> Result<Value<'c>, Failure> {
         let shape: Vec<Dim> = tensor.shape.iter().map(|d| Dim::constant(*d)).collect();
-        let ty = self.tensor_type(tensor.dtype, &shape)?;
+        if tensor.dtype.is_packed() {
+            let packed = self.stored(tensor, &[Dim::constant(tensor.data.bytes().len() as i64)])?;
+            return self.unpack(packed, tensor.dtype, &shape);
+        }
+        self.stored(tensor, &shape)
+    }
+    /// The constant's elements; packed ones as bytes.
+    fn stored(&mut self, tensor: &Rc<Tensor>, shape: &[Dim]) -> Result<Value<'c>, Failure> {
+        let ty = self.tensor_type(tensor.dtype, shape)?;
         let attr = if tensor.data.bytes().len() <= MAX_INLINE_BYTES {
             self.inline(tensor, ty)?
         } else {
@@ -321,7 +335,8 @@ impl<'c> Builder<'c> {
     }
     fn inline(&self, tensor: &Tensor, ty: Type<'c>) -> Result<Attr<'c>, Failure> {
         let (bytes, element) = (tensor.data.bytes(), ty.element());
-        let elements = if tensor.elements() == 0 {
+        let count = if tensor.dtype.is_packed() { bytes.len() } else { tensor.elements() };
+        let elements = if count == 0 {
             String::new()
         } else if tensor.dtype == DataType::Bool {
             let each: Vec<&str> = bytes.iter().map(|b| if *b == 0 { "false" } else { "true" }).collect();
@@ -330,12 +345,13 @@ impl<'c> Builder<'c> {
             let hex: String = bytes.iter().map(|b| format!("{b:02X}")).collect();
             format!("\"0x{hex}\"")
         };
-        let flat = format!("dense<{elements}> : tensor<{}x{element}>", tensor.elements());
+        let flat = format!("dense<{elements}> : tensor<{count}x{element}>");
         let attr = Attr::parse(self.context(), &flat).and_then(|a| a.elements_with_type(ty));
         attr.ok_or_else(|| format!("a constant of type {ty} cannot be made").into())
     }
-    fn resource(&mut self, tensor: &Rc<Tensor>, ty: Type<'c>) -> Result<Attr<'c>, Failure> {
-        if let Some((attr, _)) = self.resources.get(&Rc::as_ptr(tensor)) {
+    fn resource(&mut self, tensor: &Tensor, ty: Type<'c>) -> Result<Attr<'c>, Failure> {
+        let key = (tensor.data.bytes().as_ptr(), tensor.shape.clone());
+        if let Some(attr) = self.resources.get(&key) {
             return Ok(*attr);
         }
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
@@ -347,10 +363,10 @@ impl<'c> Builder<'c> {
         }
         let attr = Attr::parse(self.context(), &format!("dense_resource<{unique}> : {ty}"));
         let attr = attr.ok_or_else(|| format!("a weight of type {ty} cannot be made"))?;
-        let key = attr.resource_name().unwrap_or(&unique).to_owned();
+        let name = attr.resource_name().unwrap_or(&unique).to_owned();
         let dtype = tensor.dtype.dtype().ok_or("a weight of this type cannot be made")?;
-        self.weights.insert(key, Weight::new(dtype, tensor.shape.clone(), tensor.data.clone()));
-        self.resources.insert(Rc::as_ptr(tensor), (attr, tensor.clone()));
+        self.weights.insert(name, Weight::new(dtype, tensor.stored_shape(), tensor.data.clone()));
+        self.resources.insert(key, attr);
         Ok(attr)
     }
 }

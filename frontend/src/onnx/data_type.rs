@@ -137,7 +137,27 @@ impl DataType {
                 DataType::I2 | DataType::I4 | DataType::I8 | DataType::I16 | DataType::I32 | DataType::I64
             )
     }
-    /// The element type of a program's boundary; `None` for types that cannot cross it.
+    /// Whether this is a float of less than 16 bits, held as its bits.
+    pub fn is_narrow_float(self) -> bool {
+        matches!(
+            self,
+            DataType::F8E4M3FN
+                | DataType::F8E4M3FNUZ
+                | DataType::F8E5M2
+                | DataType::F8E5M2FNUZ
+                | DataType::F8E8M0
+                | DataType::F4E2M1
+        )
+    }
+    /// Whether several elements share a byte in files and at the boundary.
+    pub fn is_packed(self) -> bool {
+        self.bits().is_some_and(|bits| bits < 8)
+    }
+    /// Whether elements are held in bytes that are no numbers of their own.
+    pub fn is_narrow(self) -> bool {
+        self.is_narrow_float() || self.is_packed()
+    }
+    /// The element type of a program's boundary; `None` for types that cannot cross it. Narrow types are bytes.
     pub fn dtype(self) -> Option<DType> {
         Some(match self {
             DataType::F16 => DType::F16,
@@ -153,6 +173,7 @@ impl DataType {
             DataType::U16 => DType::U16,
             DataType::U32 => DType::U32,
             DataType::U64 => DType::U64,
+            _ if self.is_narrow() => DType::U8,
             _ => return None,
         })
     }

@@ -12,6 +12,7 @@ pub fn reshape<'c>(operand: &Operand<'c>, shape: &[Dim]) -> Option<Operand<'c>> 
     let known = match operand.known.as_ref()? {
         Known::Elements(tensor) => Known::Elements(Rc::new(Tensor { shape: numbers, ..(**tensor).clone() })),
         sizes @ Known::Sizes(_) => sizes.clone(),
+        _ => return None,
     };
     Some(Operand { dtype: operand.dtype, shape: shape.to_vec(), value: None, known: Some(known) })
 }
@@ -33,6 +34,7 @@ pub fn pick<'c>(operand: &Operand<'c>, shape: &[i64], positions: impl Iterator<I
             let picked = Tensor::new(tensor.dtype, shape.to_vec(), out);
             (picked.data.bytes().len() == count * width).then(|| Operand::constant(Rc::new(picked)))
         }
+        _ => None,
     }
 }
 

@@ -7,7 +7,7 @@ use super::builder::{Builder, Failure};
 use super::graph::{Attribute, Graph, ValueInfo, ValueType};
 use super::model::Model;
 use super::nodes::Names;
-use super::operand::Operand;
+use super::operand::{Known, Operand};
 use super::registry::Registry;
 use super::symbolic::Dim;
 use crate::import::{Weight, WeightTable};
@@ -56,7 +56,7 @@ fn fill(
     let mut b = Builder::new(cx, InsertionPoint::End(block), registry.clone(), &model.file);
     b.found.0.extend(missing_diagnostic(model, registry));
     let inputs = inputs(&mut b, model, sizes);
-    let names = arguments(&mut b, block, &inputs);
+    let names = arguments(&mut b, block, &inputs).map_err(diagnostics)?;
     b.enter(&model.graph, names);
     b.nodes(&model.graph);
     b.loc = Location::unknown(cx);
@@ -64,14 +64,13 @@ fn fill(
     if b.found.has_errors() {
         return Err(b.found);
     }
-    let values: Vec<Value> = results.iter().map(|(value, _)| *value).collect();
+    let values: Vec<Value> = results.iter().map(|result| result.value).collect();
     let spec = OpSpec::new(ops::func::RETURN, Location::unknown(cx)).operands(&values);
     b.create(spec).map_err(diagnostics)?;
     let types: Vec<Type> = inputs.iter().map(|input| input.ty).collect();
     let result_types: Vec<Type> = values.iter().map(|v| v.ty()).collect();
     let arguments: Vec<Attr> = inputs.iter().map(|input| boundary(cx, &input.name, input.dtype)).collect();
-    let outputs = model.graph.outputs.iter().zip(&results);
-    let results: Vec<Attr> = outputs.map(|(info, (_, dtype))| boundary(cx, &info.name, *dtype)).collect();
+    let results: Vec<Attr> = results.iter().map(|result| boundary(cx, &result.name, result.dtype)).collect();
     let mut rw = Rewriter::new(cx);
     rw.set_attr(function, "function_type", Attr::ty(Type::function(cx, &types, &result_types)));
     rw.set_attr(function, "arg_attrs", Attr::array(cx, &arguments));
@@ -136,10 +135,16 @@ fn function<'c>(cx: Context<'c>, body: Block<'c>, region: Region<'c>) -> Result<
     monopour_ir::Builder::new(cx, InsertionPoint::End(body)).create(spec)
 }
 
+/// The shape of packed elements as bytes.
+fn packed_shape(dtype: DataType, shape: &[Dim]) -> Vec<Dim> {
+    let (elements, bits) = (shape.iter().fold(Dim::constant(1), |n, d| n.mul(d)), dtype.bits().unwrap_or(8));
+    vec![elements.ceil_div(i64::from(8 / bits)).unwrap_or_default()]
+}
+
 /// The attributes of an argument or result.
 fn boundary<'c>(cx: Context<'c>, name: &str, dtype: DataType) -> Attr<'c> {
     let mut entries = vec![(attributes::NAME, Attr::string(cx, name))];
-    if let Some(dtype) = dtype.dtype().filter(|_| dtype.is_unsigned()) {
+    if let Some(dtype) = dtype.dtype().filter(|_| dtype.is_unsigned() || dtype.is_narrow()) {
         entries.push((attributes::DTYPE, Attr::string(cx, dtype.as_str())));
     }
     Attr::dict(cx, &entries)
@@ -152,7 +157,12 @@ fn inputs<'c>(b: &mut Builder<'c>, model: &Model, sizes: &BTreeMap<String, i64>)
 }
 
 fn input<'c>(b: &mut Builder<'c>, info: &ValueInfo, sizes: &BTreeMap<String, i64>) -> Option<Input<'c>> {
-    let found = match &info.ty {
+    let stated = match &info.ty {
+        // An optional that is given.
+        ValueType::Optional(of) => of,
+        ty => ty,
+    };
+    let found = match stated {
         ValueType::Tensor(dtype, Some(shape)) => Some((*dtype, shape)).filter(|_| dtype.dtype().is_some()),
         _ => None,
     };
@@ -170,37 +180,63 @@ fn input<'c>(b: &mut Builder<'c>, info: &ValueInfo, sizes: &BTreeMap<String, i64
         None => Dim::symbol(&format!("{}.{axis}", info.name)),
     };
     let shape: Vec<Dim> = shape.iter().enumerate().map(dim).collect();
-    let ty = b.tensor_type(dtype, &shape).ok()?;
+    let stored = if dtype.is_packed() { packed_shape(dtype, &shape) } else { shape.clone() };
+    let ty = b.tensor_type(dtype, &stored).ok()?;
     Some(Input { name: info.name.clone(), dtype, shape, ty })
 }
 
 /// The arguments by name; every size of theirs that is a symbol gets its value.
-fn arguments<'c>(b: &mut Builder<'c>, block: Block<'c>, inputs: &[Input<'c>]) -> Names<'c> {
-    let (mut names, mut rw) = (Names::new(), Rewriter::new(b.context()));
+fn arguments<'c>(b: &mut Builder<'c>, block: Block<'c>, inputs: &[Input<'c>]) -> Result<Names<'c>, Failure> {
+    let (mut names, mut rw, mut packed) = (Names::new(), Rewriter::new(b.context()), vec![]);
     for input in inputs {
         let value = rw.add_block_arg(block, input.ty, b.loc);
+        if input.dtype.is_packed() {
+            packed.push((input, value));
+            continue;
+        }
         for (axis, dim) in input.shape.iter().enumerate() {
             if let Some(symbol) = dim.as_symbol().filter(|s| !b.is_defined(s)) {
-                let size = b.dim_of(value, axis).expect("invariant: tensor.dim of a known type always builds");
+                let size = b.dim_of(value, axis)?;
                 b.define(symbol, size);
             }
         }
         names.insert(input.name.clone(), Some(Operand::value(input.dtype, input.shape.clone(), value)));
     }
-    names
+    // The number of bytes does not tell a size: the sizes are those of other inputs.
+    for (input, value) in packed {
+        let elements = b.unpack(value, input.dtype, &input.shape)?;
+        names.insert(input.name.clone(), Some(Operand::value(input.dtype, input.shape.clone(), elements)));
+    }
+    Ok(names)
 }
 
-/// The values of the graph's outputs, with their types.
-fn results<'c>(b: &mut Builder<'c>, model: &Model) -> Vec<(Value<'c>, DataType)> {
-    let mut values = vec![];
+/// A result of the function.
+struct Output<'c> {
+    name: String,
+    dtype: DataType,
+    value: Value<'c>,
+}
+
+/// The graph's outputs; a sequence is a result for each of its values.
+fn results<'c>(b: &mut Builder<'c>, model: &Model) -> Vec<Output<'c>> {
+    let mut results = vec![];
     for output in &model.graph.outputs {
         let Some(Some(operand)) = b.named(&output.name).cloned() else { continue };
-        match b.value(&operand) {
-            Ok(value) => values.push((value, operand.dtype)),
-            Err(failure) => b.found.0.extend(diagnostics(failure).0),
+        let parts: Vec<(String, Operand)> = match &operand.known {
+            Some(Known::Sequence(items)) => {
+                items.iter().enumerate().map(|(at, item)| (format!("{}.{at}", output.name), item.clone())).collect()
+            }
+            _ => vec![(output.name.clone(), operand)],
+        };
+        for (name, part) in parts {
+            let dtype = part.dtype;
+            match if dtype.is_packed() { b.pack(&part) } else { b.value(&part) } {
+                Ok(value) => results.push(Output { name, dtype, value }),
+                Err(failure) => b.found.0.extend(diagnostics(failure).0),
+            }
         }
     }
-    values
+    results
 }
 
 /// A failure that is of no node.

@@ -8,7 +8,7 @@
 //! * [`Model`]: an open file. `lower`: its function. `nodes`: the nodes, one by one, by the [`Registry`].
 //! * `symbolic`: sizes as expressions; `operand`: values with their types, and with their elements where these are known.
 //! * `builder`: ops on these values; `structured`: its linalg ops; `reshape`: its views; `fold`: known elements;
-//!   `run_time`: sizes that data decides.
+//!   `run_time`: sizes that data decides; `narrow`: elements of less than 16 bits.
 //! * `node`: what a lowering reads of its node; `ops`: the lowerings, a file per family.
 
 pub mod builder;
@@ -18,6 +18,7 @@ mod functions;
 pub mod graph;
 mod lower;
 mod model;
+mod narrow;
 pub mod node;
 mod nodes;
 pub mod operand;
@@ -34,6 +35,7 @@ pub use builder::{Builder, Failure};
 pub use data_type::DataType;
 pub use lower::{lower, missing_ops};
 pub use model::Model;
+pub use narrow::{Narrowing, Round};
 pub use node::NodeContext;
 pub use operand::Operand;
 pub use registry::{Entry, Registry, Results};

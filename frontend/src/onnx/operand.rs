@@ -19,16 +19,20 @@ pub struct Operand<'c> {
     /// The value, once there is one.
     pub value: Option<Value<'c>>,
     /// The elements, if known.
-    pub known: Option<Known>,
+    pub known: Option<Known<'c>>,
 }
 
-/// Elements that are known at import.
+/// What is known at import: elements, or what a value is made of.
 #[derive(Clone, Debug)]
-pub enum Known {
+pub enum Known<'c> {
     /// Numbers.
     Elements(Rc<Tensor>),
     /// Integers that are sizes, row-major.
     Sizes(Rc<Vec<Dim>>),
+    /// A sequence of values.
+    Sequence(Rc<Vec<Operand<'c>>>),
+    /// An optional without a value.
+    Nothing,
 }
 
 impl<'c> Operand<'c> {
@@ -49,6 +53,19 @@ impl<'c> Operand<'c> {
         }
         let shape = shape.into_iter().map(Dim::constant).collect();
         Self { dtype, shape, value: None, known: Some(Known::Sizes(Rc::new(sizes))) }
+    }
+    /// A sequence; its element type is that of its first value.
+    pub fn sequence(items: Vec<Operand<'c>>) -> Self {
+        let dtype = items.first().map_or(DataType::F32, |item| item.dtype);
+        Self { dtype, shape: vec![], value: None, known: Some(Known::Sequence(Rc::new(items))) }
+    }
+    /// An optional without a value.
+    pub fn nothing() -> Self {
+        Self { dtype: DataType::F32, shape: vec![], value: None, known: Some(Known::Nothing) }
+    }
+    /// Whether this is no tensor.
+    pub fn is_sequence(&self) -> bool {
+        matches!(self.known, Some(Known::Sequence(_) | Known::Nothing))
     }
     /// Number of dimensions.
     pub fn rank(&self) -> usize {
@@ -71,12 +88,15 @@ impl<'c> Operand<'c> {
     }
     /// The elements as sizes, if they are known integers and not many.
     pub fn as_sizes(&self) -> Option<Vec<Dim>> {
+        if self.elements().is(0) {
+            return Some(vec![]);
+        }
         match self.known.as_ref()? {
             Known::Sizes(sizes) => Some(sizes.to_vec()),
             Known::Elements(t) if t.elements() <= MAX_FOLDED => {
                 Some(t.to_i64()?.into_iter().map(Dim::constant).collect())
             }
-            Known::Elements(_) => None,
+            _ => None,
         }
     }
     /// The elements as integers, if they are known numbers and not many.

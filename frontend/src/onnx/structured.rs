@@ -1,7 +1,8 @@
 //! Linalg ops: elementwise computations, reductions, sums of products.
 //!
 //! Every op is a `linalg.generic`: later phases recognise products, convolutions and row operations by their maps.
-//! Dimensions of size 1 that are broadcast are dropped from operands, so that maps are projected permutations.
+//! Dimensions of size 1 are dropped from operands and results, so that maps are projected permutations, and so that the views
+//! between ops cancel whatever such dimensions a model adds.
 
 use super::DataType;
 use super::builder::{Builder, Failure};
@@ -37,6 +38,27 @@ pub struct Structured<'c> {
     pub inputs: Vec<(Value<'c>, Vec<Expr>)>,
     /// Destinations.
     pub outputs: Vec<(Value<'c>, Vec<Expr>)>,
+}
+
+/// The loops over a shape: none over dimensions of size 1, so that a shape with more of them makes the same op.
+struct Loops {
+    /// The loop of each dimension.
+    of_dim: Vec<Option<usize>>,
+    /// Extents of the loops.
+    shape: Vec<Dim>,
+}
+
+impl Loops {
+    fn of(shape: &[Dim]) -> Self {
+        let mut out = Self { of_dim: vec![], shape: vec![] };
+        for dim in shape {
+            out.of_dim.push((!dim.is(1)).then_some(out.shape.len()));
+            if !dim.is(1) {
+                out.shape.push(dim.clone());
+            }
+        }
+        out
+    }
 }
 
 /// An indexing map.
@@ -140,17 +162,20 @@ impl<'c> Builder<'c> {
         body: impl FnOnce(&mut Self, &[Value<'c>]) -> Result<Value<'c>, Failure>,
     ) -> Result<Operand<'c>, Failure> {
         let is_scalar = |o: &Operand| o.as_scalar().is_some();
+        let loops = Loops::of(&shape);
         let mut inputs = vec![];
         for operand in operands.iter().filter(|o| !is_scalar(o)) {
-            inputs.push(self.broadcast_view(operand, &shape)?);
+            let first = shape.len() - operand.rank();
+            inputs.push(self.view(operand, |d| loops.of_dim[first + d])?);
         }
-        let out = self.empty(dtype, &shape)?;
+        let out = self.empty(dtype, &loops.shape)?;
         let op = Structured {
-            loops: vec![Iterator::Parallel; shape.len()],
+            loops: vec![Iterator::Parallel; loops.shape.len()],
             inputs,
-            outputs: vec![(out, identity(shape.len()))],
+            outputs: vec![(out, identity(loops.shape.len()))],
         };
         let results = self.structured(&op, |b, elements| {
+            b.loop_of_dim = Some(loops.of_dim.clone());
             let mut elements = elements.iter().copied();
             let mut arguments = vec![];
             for operand in operands {
@@ -159,9 +184,22 @@ impl<'c> Builder<'c> {
                     None => elements.next().expect("invariant: an element per operand"),
                 });
             }
-            Ok(vec![body(b, &arguments)?])
+            let element = body(b, &arguments);
+            b.loop_of_dim = None;
+            Ok(vec![element?])
         })?;
-        Ok(Operand::value(dtype, shape, results[0]))
+        self.reshaped(&Operand::value(dtype, loops.shape, results[0]), &shape)
+    }
+
+    /// The operand without its dimensions of size 1, and the loops of the others.
+    fn view(
+        &mut self,
+        operand: &Operand<'c>,
+        loop_of: impl Fn(usize) -> Option<usize>,
+    ) -> Result<(Value<'c>, Vec<Expr>), Failure> {
+        let keep: Vec<usize> = (0..operand.rank()).filter(|d| !operand.shape[*d].is(1)).collect();
+        let loops: Option<Vec<Expr>> = keep.iter().map(|d| loop_of(*d).map(Expr::Loop)).collect();
+        Ok((self.keep_dims(operand, &keep)?, loops.ok_or("an operand does not broadcast")?))
     }
 
     /// The element of an operand of one known element, as a constant.
@@ -191,12 +229,46 @@ impl<'c> Builder<'c> {
         Ok(self.structured(&op, |_, _| Ok(vec![number]))?[0])
     }
 
-    /// In a body: the index of a loop.
+    /// A tensor whose elements follow from their indices.
+    ///
+    /// # Errors
+    /// What `body` returns.
+    pub fn computed(
+        &mut self,
+        dtype: DataType,
+        shape: &[Dim],
+        body: impl FnOnce(&mut Self, &[Value<'c>]) -> Result<Value<'c>, Failure>,
+    ) -> Result<Operand<'c>, Failure> {
+        let (out, rank) = (self.empty(dtype, shape)?, shape.len());
+        let op =
+            Structured { loops: vec![Iterator::Parallel; rank], inputs: vec![], outputs: vec![(out, identity(rank))] };
+        let value = self.structured(&op, |b, _| {
+            let at: Vec<Value> = (0..rank).map(|d| b.loop_index(d)).collect::<Result<_, _>>()?;
+            Ok(vec![body(b, &at)?])
+        })?[0];
+        Ok(Operand::value(dtype, shape.to_vec(), value))
+    }
+
+    /// The element of a tensor at indices.
+    ///
+    /// # Errors
+    /// MLIR's diagnostics.
+    pub fn read(&mut self, source: Value<'c>, at: &[Value<'c>]) -> Result<Value<'c>, Failure> {
+        let operands = [&[source][..], at].concat();
+        self.op(ops::tensor::EXTRACT, &operands, source.ty().element())
+    }
+
+    /// In a body: the index of a loop; of an elementwise op, the index of a dimension of its result.
     ///
     /// # Errors
     /// MLIR's diagnostics.
     pub fn loop_index(&mut self, at: usize) -> Result<Value<'c>, Failure> {
         let cx = self.context();
+        let at = match self.loop_of_dim.as_ref().map(|loops| loops[at]) {
+            Some(Some(at)) => at,
+            Some(None) => return Ok(self.int(Type::index(cx), 0)),
+            None => at,
+        };
         let spec = OpSpec::new(ops::linalg::INDEX, self.loc).results(&[Type::index(cx)]);
         Ok(self.create(spec.attr("dim", Attr::i64(cx, at as i64)))?.result(0))
     }
@@ -212,21 +284,25 @@ impl<'c> Builder<'c> {
         first: (DataType, f64),
         body: impl FnOnce(&mut Self, Value<'c>, Value<'c>) -> Result<Value<'c>, Failure>,
     ) -> Result<Operand<'c>, Failure> {
-        let kept: Vec<usize> = (0..operand.rank()).filter(|d| !axes.contains(d)).collect();
-        let shape: Vec<Dim> = kept.iter().map(|d| operand.shape[*d].clone()).collect();
-        let (value, out) = (self.value(operand)?, self.filled(first.0, &shape, first.1)?);
-        let kind = |d| if axes.contains(&d) { Iterator::Reduction } else { Iterator::Parallel };
-        let op = Structured {
-            loops: (0..operand.rank()).map(kind).collect(),
-            inputs: vec![(value, identity(operand.rank()))],
-            outputs: vec![(out, kept.into_iter().map(Expr::Loop).collect())],
+        let loops = Loops::of(&operand.shape);
+        let shape_of = |kept: &dyn Fn(usize) -> bool| -> Vec<Dim> {
+            (0..operand.rank()).filter(|d| kept(*d)).map(|d| operand.shape[d].clone()).collect()
         };
+        let shape = shape_of(&|d| !axes.contains(&d));
+        let inner = shape_of(&|d| !axes.contains(&d) && loops.of_dim[d].is_some());
+        let out = self.filled(first.0, &inner, first.1)?;
+        let reduced: Vec<usize> = axes.iter().filter_map(|d| loops.of_dim[*d]).collect();
+        let kind = |l| if reduced.contains(&l) { Iterator::Reduction } else { Iterator::Parallel };
+        let kinds: Vec<Iterator> = (0..loops.shape.len()).map(kind).collect();
+        let kept = (0..kinds.len()).filter(|l| kinds[*l] == Iterator::Parallel).map(Expr::Loop).collect();
+        let inputs = vec![self.view(operand, |d| loops.of_dim[d])?];
+        let op = Structured { loops: kinds, inputs, outputs: vec![(out, kept)] };
         let results = self.structured(&op, |b, elements| Ok(vec![body(b, elements[0], elements[1])?]))?;
-        Ok(Operand::value(first.0, shape, results[0]))
+        self.reshaped(&Operand::value(first.0, inner, results[0]), &shape)
     }
 
     /// A sum of products; each operand with its indices, the result's shape with its loops. Loops that the result lacks are
-    /// summed over.
+    /// summed over. Loops of the result over one element are not dropped.
     ///
     /// # Errors
     /// MLIR's diagnostics.

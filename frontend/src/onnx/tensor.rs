@@ -2,8 +2,8 @@
 //!
 //! Limits: elements in another file must lie in the model's folder or below it (F0044).
 
-use super::DataType;
 use super::proto::TensorProto;
+use super::{DataType, narrow};
 use bytes::Bytes;
 use monopour_program::{ConstantData, Map};
 use prost::Message;
@@ -57,6 +57,18 @@ impl Tensor {
             DataType::U64 => each.map(|b| u64::from_le_bytes(array(b)) as f64).collect(),
             _ => self.to_i64()?.into_iter().map(|v| v as f64).collect(),
         })
+    }
+    /// The shape at the boundary: of packed elements the number of their bytes.
+    pub fn stored_shape(&self) -> Vec<i64> {
+        if self.dtype.is_packed() { vec![self.data.bytes().len() as i64] } else { self.shape.clone() }
+    }
+    /// The elements as numbers, those of narrow types too.
+    pub fn numbers(&self) -> Option<Vec<f64>> {
+        if !self.dtype.is_narrow() {
+            return self.to_f64();
+        }
+        let elements = narrow::unpacked(self.dtype, self.data.bytes(), self.elements());
+        elements.into_iter().map(|byte| narrow::decoded(self.dtype, byte)).collect()
     }
     /// The elements as integers, unsigned 64-bit ones wrapped; `None` for floats and strings.
     pub fn to_i64(&self) -> Option<Vec<i64>> {

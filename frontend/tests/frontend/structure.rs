@@ -1,7 +1,10 @@
 //! Dispatches, classes and destinations of programs, and that bufferization then needs no copy.
 
 use crate::programs::{epilogue, matmul, mlp, tensor};
-use crate::support::{check, compile, cpu, dispatches, kernel_text, lavapipe, portable};
+use crate::support::{check, compile, cpu, dispatches, import_text, kernel_text, lavapipe, portable, reparses};
+use monopour_frontend::{collapse_lines, fuse, unfold};
+use monopour_ir::{Module, Op};
+use monopour_program::CpuTarget;
 
 #[test]
 fn mlp_is_three_dispatches_without_a_copy() {
@@ -174,4 +177,61 @@ fn panels_that_many_register_tiles_read_are_packed_on_the_cpu() {
         "{}",
         module.op()
     );
+}
+
+/// A product over channels whose columns are lines of 7: a vector of x86-64-v3 has 8 elements.
+#[test]
+fn short_lines_are_columns_of_a_product_on_cpus() {
+    let text = "
+#out = affine_map<(o, y, x, c) -> (o, y, x)>
+func.func @main(%x: tensor<24x9x7xf32>, %w: tensor<40x24xf32>, %f: tensor<40x9x7xf32>) -> tensor<40x9x7xf32> {
+  %p = linalg.generic {indexing_maps = [affine_map<(o, y, x, c) -> (c, y, x)>, affine_map<(o, y, x, c) -> (o, c)>, #out],
+      iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\"]}
+    ins(%x, %w : tensor<24x9x7xf32>, tensor<40x24xf32>) outs(%f : tensor<40x9x7xf32>) {
+  ^bb0(%a: f32, %k: f32, %o: f32):
+    %m = arith.mulf %a, %k : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<40x9x7xf32>
+  return %p : tensor<40x9x7xf32>
+}";
+    let module = import_text(text).expect("imports").module;
+    fuse::run(&module).expect("fuses");
+    let cpu = CpuTarget::parse("x86-64-v3").expect("a known CPU");
+    collapse_lines::run(&module, &cpu).expect("collapses");
+    reparses(&module);
+    let product = dispatched(&module);
+    assert_eq!(product.result(0).ty().shape(), Some(vec![40, 63]));
+    let whole = product.result(0).uses()[0].op;
+    assert_eq!((whole.name(), whole.result(0).ty().shape()), ("tensor.expand_shape", Some(vec![40, 9, 7])));
+}
+
+/// A convolution of stride 2, of enough work to be unfolded; and one whose channels are innermost, which is not.
+#[test]
+fn strided_lines_are_unfolded() {
+    let conv = |name: &str, image: &str, filter: &str, out: &str| {
+        format!(
+            "func.func @main(%x: tensor<{image}xf32>, %w: tensor<{filter}xf32>, %f: tensor<{out}xf32>) -> tensor<{out}xf32> {{
+  %c = linalg.{name} {{strides = dense<2> : vector<2xi64>}}
+    ins(%x, %w : tensor<{image}xf32>, tensor<{filter}xf32>) outs(%f : tensor<{out}xf32>) -> tensor<{out}xf32>
+  return %c : tensor<{out}xf32>
+}}"
+        )
+    };
+    for (text, unfolded) in [
+        (conv("conv_2d_nchw_fchw", "1x8x31x29", "32x8x3x3", "1x32x15x14"), Some(vec![1, 8, 3, 3, 15, 14])),
+        (conv("conv_2d_nchw_fchw", "1x8x31x29", "2x8x3x3", "1x2x15x14"), None),
+        (conv("conv_2d_nhwc_hwcf", "1x31x29x8", "3x3x8x32", "1x15x14x32"), None),
+    ] {
+        let module = import_text(&text).expect("imports").module;
+        unfold::run(&module).expect("unfolds");
+        reparses(&module);
+        let generics = module.op().find_all("linalg.generic");
+        assert_eq!(generics.len(), 1 + usize::from(unfolded.is_some()), "{text}");
+        assert_eq!(unfolded.is_some().then(|| generics[0].result(0).ty().shape().unwrap()), unfolded, "{text}");
+    }
+}
+
+fn dispatched<'c>(module: &'c Module<'c>) -> Op<'c> {
+    module.op().find_all("linalg.generic").into_iter().find(|op| op.attr("monopour.dispatch").is_some()).expect("one")
 }

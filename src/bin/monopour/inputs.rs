@@ -63,7 +63,7 @@ fn tensor_proto(path: &Path) -> Result<HostTensor, Failure> {
     let fail = |what: String| inputs_error(format!("{}: {what}", path.display()));
     let tensor = monopour::onnx::read_tensor(path).map_err(fail)?;
     let dtype = tensor.dtype.dtype().ok_or_else(|| fail(format!("elements of {} are not supported", tensor.dtype)))?;
-    let shape = tensor.shape.iter().map(|d| d.unsigned_abs()).collect();
+    let shape = tensor.stored_shape().iter().map(|d| d.unsigned_abs()).collect();
     Ok(HostTensor::new(dtype, shape, tensor.data.bytes().to_vec())?)
 }
 

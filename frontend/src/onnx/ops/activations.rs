@@ -24,6 +24,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.op("Selu", 6, selu, "");
     registry.op("ThresholdedRelu", 10, thresholded_relu, "");
     registry.op("HardSigmoid", 6, hard_sigmoid, "");
+    registry.op("Shrink", 9, shrink, "integers");
     registry.op(
         "HardSwish",
         14,
@@ -136,6 +137,17 @@ fn selu<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     map(b, cx, |b, x| {
         let y = where_positive(b, x, |b, x| exponential(b, x, alpha, 1.0))?;
         scaled(b, y, gamma)
+    })
+}
+
+fn shrink<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let (lambda, bias) = (cx.float("lambd", 0.5)?, cx.float("bias", 0.0)?);
+    map(b, cx, |b, x| {
+        let [low, high, bias, zero] = [-lambda, lambda, bias, 0.0].map(|number| b.number(x.ty(), number));
+        let (below, above) = (b.compare(GREATER, low, x)?, b.compare(GREATER, x, high)?);
+        let (raised, lowered) = (b.binary(ops::arith::ADDF, x, bias)?, b.binary(ops::arith::SUBF, x, bias)?);
+        let rest = b.select(above, lowered, zero)?;
+        b.select(below, raised, rest)
     })
 }
 

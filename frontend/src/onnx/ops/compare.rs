@@ -3,7 +3,9 @@
 use super::elementwise::{Function, apply};
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, Tensor, fold, structured};
+use crate::onnx::{
+    Builder, DataType, Failure, Narrowing, NodeContext, Registry, Results, Round, Tensor, fold, structured,
+};
 use monopour_ir::{Value, ops};
 use std::rc::Rc;
 
@@ -32,7 +34,7 @@ const NOT: Function =
 const BITWISE_NOT: Function =
     Function { body: flip, floats: |_| f64::NAN, sizes: |x| x[0].as_constant().map(|v| Dim::constant(!v)) };
 /// What Cast does not do.
-const NO_CASTS: &str = "strings, and floats of less than 16 bits";
+const NO_CASTS: &str = "strings";
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("Equal", 7, |b, cx| comparison(b, cx, EQUAL), "strings");
@@ -136,15 +138,36 @@ fn select<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 
 fn cast<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let to = cx.data_type("to")?.ok_or("attribute 'to' is missing")?;
-    Ok(vec![cast_to(b, cx.operand(0)?, to)?])
+    Ok(vec![cast_by(b, cx.operand(0)?, to, narrowing(cx)?)?])
 }
 
 fn cast_like<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    Ok(vec![cast_to(b, cx.operand(0)?, cx.operand(1)?.dtype)?])
+    Ok(vec![cast_by(b, cx.operand(0)?, cx.operand(1)?.dtype, narrowing(cx)?)?])
+}
+
+/// How the node rounds to narrow floats.
+fn narrowing(cx: &NodeContext) -> Result<Narrowing, Failure> {
+    let round = match cx.string("round_mode", "up")?.as_str() {
+        "up" => Round::Up,
+        "down" => Round::Down,
+        "nearest" => Round::Nearest,
+        other => return Err(format!("round_mode '{other}' does not exist").into()),
+    };
+    Ok(Narrowing { saturate: cx.flag("saturate", true)?, round })
 }
 
 /// The operand with elements of another type.
 pub(super) fn cast_to<'c>(b: &mut Builder<'c>, x: &Operand<'c>, to: DataType) -> Result<Operand<'c>, Failure> {
+    cast_by(b, x, to, Narrowing::default())
+}
+
+/// As [`cast_to`], with a rounding to narrow floats.
+pub(super) fn cast_by<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    to: DataType,
+    by: Narrowing,
+) -> Result<Operand<'c>, Failure> {
     if x.dtype == to {
         return Ok(x.clone());
     }
@@ -153,7 +176,21 @@ pub(super) fn cast_to<'c>(b: &mut Builder<'c>, x: &Operand<'c>, to: DataType) ->
     }
     b.element(to)?;
     let from = x.dtype;
-    b.elementwise(&[x], to, |b, e| convert(b, from, to, e[0]))
+    b.elementwise(&[x], to, |b, e| {
+        if to.is_narrow_float() { to_narrow_float(b, from, to, e[0], by) } else { convert(b, from, to, e[0]) }
+    })
+}
+
+fn to_narrow_float<'c>(
+    b: &mut Builder<'c>,
+    from: DataType,
+    to: DataType,
+    x: Value<'c>,
+    by: Narrowing,
+) -> Result<Value<'c>, Failure> {
+    let wide = if from == DataType::F64 { from } else { DataType::F32 };
+    let x = convert(b, from, wide, x)?;
+    b.encode(to, x, by)
 }
 
 fn folded_cast<'c>(x: &Operand<'c>, to: DataType) -> Option<Operand<'c>> {
@@ -185,13 +222,27 @@ pub(super) fn convert<'c>(
     if from == to {
         return Ok(x);
     }
+    if from.is_narrow_float() {
+        let number = b.decode(from, x)?;
+        return convert(b, DataType::F32, to, number);
+    }
+    if to.is_narrow_float() {
+        return to_narrow_float(b, from, to, x, Narrowing::default());
+    }
+    if to.is_packed() {
+        // The low bits of an integer.
+        let whole = if from.is_float() { convert(b, from, DataType::I32, x)? } else { x };
+        let whole = if from == DataType::Bool { b.op(ops::arith::EXTUI, &[whole], ty)? } else { whole };
+        return b.wrap(to, whole);
+    }
     let unsigned = from.is_unsigned() || from == DataType::Bool;
     if to == DataType::Bool {
         let zero = b.number(x.ty(), 0.0);
         // Unordered or unequal: NaN is true.
         return b.compare(if from.is_float() { 13 } else { 1 }, x, zero);
     }
-    let (from_bits, to_bits) = (x.ty().float_width().or(x.ty().integer_width()), to.bits());
+    let (from_bits, to_bits) =
+        (x.ty().float_width().or(x.ty().integer_width()), ty.float_width().or(ty.integer_width()));
     let name = match (from.is_float(), to.is_float()) {
         (true, true) if from_bits == to_bits => {
             let wide = b.op(ops::arith::EXTF, &[x], monopour_ir::Type::f32(b.context()))?;

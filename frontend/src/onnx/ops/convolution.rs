@@ -167,6 +167,13 @@ pub(super) fn per_channel<'c>(b: &mut Builder<'c>, x: &Operand<'c>, rank: usize)
     b.reshaped(x, &shape)
 }
 
+fn check_channels(image: &Dim, filters: &Dim) -> Result<(), Failure> {
+    match (image.as_constant(), filters.as_constant()) {
+        (Some(a), Some(b)) if a != b => Err(format!("its image has {a} channels, its filters {b}").into()),
+        _ => Ok(()),
+    }
+}
+
 /// One side of a convolution: the shape that it is viewed as, and its index in each dimension.
 #[derive(Default)]
 struct Side {
@@ -179,6 +186,13 @@ impl Side {
         self.shape.push(size.clone());
         self.index.push(index);
     }
+}
+
+/// The number of filters of one group.
+fn filters_of_group(x: &Operand, w: &Operand, groups: i64) -> Result<Dim, Failure> {
+    check_channels(&x.shape[1], &w.shape[1].times(groups))?;
+    let per_group = w.shape[0].exact_quotient(&Dim::constant(groups)).filter(|_| groups > 0);
+    Ok(per_group.ok_or("its filters are not a multiple of its groups")?)
 }
 
 /// The sums of products of windows of an image, already padded, and filters.
@@ -194,13 +208,7 @@ pub(super) fn convolve<'c>(
 ) -> Result<Operand<'c>, Failure> {
     let rank = windows.kernel.len();
     let (channels, filters, by) = (&w.shape[1], &w.shape[0], Dim::constant(groups));
-    let per_group =
-        filters.exact_quotient(&by).filter(|_| groups > 0).ok_or("its filters are not a multiple of its groups")?;
-    if let (Some(a), Some(b)) = (x.shape[1].as_constant(), channels.times(groups).as_constant())
-        && a != b
-    {
-        return Err(format!("its image has {a} channels, its filters {b}").into());
-    }
+    let per_group = filters_of_group(x, w, groups)?;
     let mut loops = 0;
     let mut next = || {
         loops += 1;
@@ -214,11 +222,14 @@ pub(super) fn convolve<'c>(
         sides.into_iter().flatten().for_each(|side| side.push(size, Expr::Loop(at)));
         at
     };
-    add(&mut result, &x.shape[0], [Some(&mut image), None]);
+    // One image is no loop.
+    if !x.shape[0].is(1) {
+        add(&mut result, &x.shape[0], [Some(&mut image), None]);
+    }
     if groups > 1 {
         add(&mut result, &by, [Some(&mut image), Some(&mut filter)]);
     }
-    if groups == 1 || !per_group.is(1) {
+    if !per_group.is(1) {
         add(&mut result, &per_group, [None, Some(&mut filter)]);
     }
     let first = windows.count.iter().map(|count| add(&mut result, count, [None, None])).min().unwrap_or(0);
@@ -237,10 +248,11 @@ pub(super) fn convolve<'c>(
             filter.push(&windows.kernel[d].into(), Expr::Loop(at));
         }
     }
+    let images = x.shape[0].clone();
     let (x, w) = (b.reshaped(x, &image.shape)?, b.reshaped(w, &filter.shape)?);
     let operands = [(b.value(&x)?, image.index), (b.value(&w)?, filter.index)];
     let product = b.products(operands, loops, x.dtype, (&result.0, &result.1))?;
-    let shape = [&[x.shape[0].clone(), filters.clone()][..], &windows.count].concat();
+    let shape = [&[images, filters.clone()][..], &windows.count].concat();
     b.reshaped(&product, &shape)
 }
 

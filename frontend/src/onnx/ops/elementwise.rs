@@ -125,6 +125,9 @@ pub(super) fn compute<'c>(
         let types = operands.iter().map(|o| o.dtype.to_string()).collect::<Vec<_>>().join(", ");
         return Err(format!("its operands are of different types: {types}").into());
     }
+    if from.is_narrow() {
+        return Err(format!("operands of {from} are not supported").into());
+    }
     let shapes: Vec<&[Dim]> = operands.iter().map(|o| o.shape.as_slice()).collect();
     let shape = structured::broadcast(&shapes)?;
     if fold::all_known(operands, &shape) {
@@ -324,7 +327,9 @@ fn modulo<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 }
 
 const FMOD: Function = Function {
-    body: |b, t, x| by_type(b, t, [ops::arith::REMF, ops::arith::REMSI, ops::arith::REMUI], x),
+    body: |b, t, x| {
+        if t.is_float() { remainder(b, x) } else { by_type(b, t, ["", ops::arith::REMSI, ops::arith::REMUI], x) }
+    },
     floats: |x| x[0] % x[1],
     sizes: |x| Some(Dim::constant(x[0].as_constant()?.checked_rem(x[1].as_constant()?)?)),
 };
@@ -353,9 +358,18 @@ const MODULO: Function = Function {
     sizes: |x| x[0].modulo(&x[1]),
 };
 
+/// The remainder with the dividend's sign, which is the dividend where the divisor is larger: infinite ones, too.
+fn remainder<'c>(b: &mut Builder<'c>, x: &[Value<'c>]) -> Result<Value<'c>, Failure> {
+    let rest = b.binary(ops::arith::REMF, x[0], x[1])?;
+    let (dividend, divisor) = (b.unary(ops::math::ABSF, x[0])?, b.unary(ops::math::ABSF, x[1])?);
+    // Ordered less.
+    let is_less = b.compare(4, dividend, divisor)?;
+    b.select(is_less, x[0], rest)
+}
+
 /// The remainder with the divisor's sign; zero has it, too.
 fn float_modulo<'c>(b: &mut Builder<'c>, x: &[Value<'c>]) -> Result<Value<'c>, Failure> {
-    let rest = b.binary(ops::arith::REMF, x[0], x[1])?;
+    let rest = remainder(b, x)?;
     let zero = b.number(rest.ty(), 0.0);
     let truth = Type::integer(b.context(), 1);
     // Ordered less; ordered and not equal.

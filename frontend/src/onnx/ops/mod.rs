@@ -4,13 +4,17 @@ use super::registry::Registry;
 
 mod activations;
 mod attention;
+mod bits;
 mod causal;
 mod cells;
 mod compare;
+mod control;
 mod convolution;
+mod cumulative;
 mod einsum;
 mod elementwise;
 mod image;
+mod indexing;
 mod legacy;
 mod linear_attention;
 mod linear_systems;
@@ -32,9 +36,14 @@ mod resize_axes;
 mod rotary;
 mod sampling;
 mod scalars;
+mod scatter;
+mod selection;
+mod sequences;
 mod shapes;
 mod signal;
 mod slices;
+mod sorting;
+mod suppression;
 
 impl Default for Registry {
     /// All ops of this crate, a line per family.
@@ -42,12 +51,16 @@ impl Default for Registry {
         let mut registry = Self::new();
         activations::register(&mut registry);
         attention::register(&mut registry);
+        bits::register(&mut registry);
         causal::register(&mut registry);
         compare::register(&mut registry);
+        control::register(&mut registry);
         convolution::register(&mut registry);
+        cumulative::register(&mut registry);
         einsum::register(&mut registry);
         elementwise::register(&mut registry);
         image::register(&mut registry);
+        indexing::register(&mut registry);
         legacy::register(&mut registry);
         linear_attention::register(&mut registry);
         linear_systems::register(&mut registry);
@@ -66,9 +79,14 @@ impl Default for Registry {
         resize::register(&mut registry);
         rotary::register(&mut registry);
         sampling::register(&mut registry);
+        scatter::register(&mut registry);
+        selection::register(&mut registry);
+        sequences::register(&mut registry);
         shapes::register(&mut registry);
         signal::register(&mut registry);
         slices::register(&mut registry);
+        sorting::register(&mut registry);
+        suppression::register(&mut registry);
         registry
     }
 }

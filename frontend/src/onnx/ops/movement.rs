@@ -4,7 +4,7 @@ use super::shapes::{broadcast_to, scalar};
 use super::slices::indexed;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, fold, structured};
+use crate::onnx::{Builder, Failure, NodeContext, Registry, Results, fold};
 use monopour_ir::{Type, Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {
@@ -222,15 +222,13 @@ fn gather_by_data<'c>(
     axis: usize,
     shape: Vec<Dim>,
 ) -> Result<Operand<'c>, Failure> {
-    let (source, at) = (b.value(x)?, b.value(indices)?);
-    let (element, out, size) = (b.element(x.dtype)?, b.empty(x.dtype, &shape)?, b.index(&x.shape[axis])?);
-    let op = Structured {
-        loops: vec![LoopKind::Parallel; shape.len()],
-        inputs: vec![(at, (axis..axis + indices.rank()).map(Expr::Loop).collect())],
-        outputs: vec![(out, structured::identity(shape.len()))],
-    };
+    let (source, size) = (b.value(x)?, b.index(&x.shape[axis])?);
+    let element = b.element(x.dtype)?;
+    // Dimensions of size 1 behind the indices make them broadcast to the result.
+    let behind = vec![Dim::constant(1); x.rank() - axis - 1];
+    let indices_view = b.reshaped(indices, &[&indices.shape[..], &behind].concat())?;
     let (rank, moved) = (x.rank(), indices.rank());
-    let value = b.structured(&op, |b, e| {
+    b.elementwise_of_shape(&[&indices_view], x.dtype, shape, |b, e| {
         let place = in_range(b, e[0], size)?;
         let mut operands = vec![source];
         for d in 0..rank {
@@ -240,9 +238,8 @@ fn gather_by_data<'c>(
                 _ => b.loop_index(d + moved - 1)?,
             });
         }
-        Ok(vec![b.op(ops::tensor::EXTRACT, &operands, element)?])
-    })?[0];
-    Ok(Operand::value(x.dtype, shape, value))
+        b.op(ops::tensor::EXTRACT, &operands, element)
+    })
 }
 
 /// An index as `index`, counted from the end where negative.

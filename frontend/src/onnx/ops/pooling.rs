@@ -61,8 +61,13 @@ fn pool<'c>(
     body: impl FnOnce(&mut Builder<'c>, Value<'c>, Value<'c>) -> Result<Value<'c>, Failure>,
 ) -> Result<Operand<'c>, Failure> {
     let rank = windows.kernel.len();
-    let lead = x.rank() - rank;
-    let shape = [&x.shape[..lead], &windows.count].concat();
+    let full = [&x.shape[..x.rank() - rank], &windows.count].concat();
+    // No loops over one image or channel.
+    let (leading, image) = x.shape.split_at(x.rank() - rank);
+    let leading: Vec<Dim> = leading.iter().filter(|d| !d.is(1)).cloned().collect();
+    let lead = leading.len();
+    let x = &b.reshaped(x, &[&leading, image].concat())?;
+    let shape = [&leading[..], &windows.count].concat();
     // Vectors read a padded copy; reading in place with a choice per element took 3 to 100 times as long on a CPU.
     let padded = windows.pad(b, x, first)?;
     let (value, out) = (b.value(&padded)?, b.filled(x.dtype, &shape, first)?);
@@ -72,7 +77,7 @@ fn pool<'c>(
     let index = (0..lead).map(Expr::Loop).chain((0..rank).map(|d| windows.index(d, lead + d, within + d))).collect();
     op.inputs.push((value, index));
     let value = b.structured(&op, |b, e| Ok(vec![body(b, e[1], e[2])?]))?[0];
-    Ok(Operand::value(x.dtype, shape, value))
+    b.reshaped(&Operand::value(x.dtype, shape, value), &full)
 }
 
 /// The loops over windows and within them; an operand that is not read gives the latter their extents.

@@ -40,28 +40,33 @@ pub(super) fn matmul_transposed<'c>(
         return Err(format!("a product over {a} and {b} elements").into());
     }
     let mut shape = batch.clone();
-    let (m, n) = (batch.len(), batch.len() + usize::from(rows));
-    let k = n + usize::from(columns);
     if rows {
         shape.push(x.shape[x.rank() - x_ends[0]].clone());
     }
     if columns {
         shape.push(y.shape[y.rank() - y_ends[1]].clone());
     }
-    // Dimensions of size 1 that are broadcast are dropped.
-    let mut side = |operand: &Operand<'c>, own: &[Dim], matrix: Vec<usize>| -> Result<_, Failure> {
-        let first = batch.len() - own.len();
-        let kept: Vec<usize> = (0..own.len()).filter(|d| !own[*d].is(1) || batch[first + d].is(1)).collect();
-        let keep: Vec<usize> = kept.iter().copied().chain(own.len()..operand.rank()).collect();
+    // No loops over dimensions of size 1: the last loop is the sum.
+    let kept: Vec<usize> = (0..shape.len()).filter(|d| !shape[*d].is(1)).collect();
+    let k = kept.len();
+    let loop_of = |d: usize| kept.iter().position(|kept| *kept == d);
+    let mut side = |operand: &Operand<'c>, own: usize, dims: Vec<Option<usize>>| -> Result<_, Failure> {
+        let first = batch.len() - own;
+        let of = |d: usize| if d < own { loop_of(first + d) } else { dims[d - own] };
+        let keep: Vec<usize> = (0..operand.rank())
+            .filter(|d| of(*d).is_some() && (of(*d) == Some(k) || !operand.shape[*d].is(1)))
+            .collect();
         let value = b.keep_dims(operand, &keep)?;
-        let loops = kept.iter().map(|d| first + d).chain(matrix);
-        Ok((value, loops.map(Expr::Loop).collect::<Vec<_>>()))
+        Ok((value, keep.into_iter().filter_map(of).map(Expr::Loop).collect::<Vec<_>>()))
     };
-    let order = |dims: [usize; 2], swapped: bool| if swapped { vec![dims[1], dims[0]] } else { dims.to_vec() };
-    let left = side(x, x_batch, if rows { order([m, k], transposed[0]) } else { vec![k] })?;
-    let right = side(y, y_batch, if columns { order([k, n], transposed[1]) } else { vec![k] })?;
-    let result: Vec<usize> = (0..shape.len()).collect();
-    b.products([left, right], k + 1, x.dtype, (&shape, &result))
+    let order = |dims: [Option<usize>; 2], swapped: bool| if swapped { vec![dims[1], dims[0]] } else { dims.to_vec() };
+    let (m, n) = (loop_of(batch.len()), loop_of(batch.len() + usize::from(rows)));
+    let left = side(x, x_batch.len(), if rows { order([m, Some(k)], transposed[0]) } else { vec![Some(k)] })?;
+    let right = side(y, y_batch.len(), if columns { order([Some(k), n], transposed[1]) } else { vec![Some(k)] })?;
+    let inner: Vec<Dim> = kept.iter().map(|d| shape[*d].clone()).collect();
+    let result: Vec<usize> = (0..k).collect();
+    let product = b.products([left, right], k + 1, x.dtype, (&inner, &result))?;
+    b.reshaped(&product, &shape)
 }
 
 fn gemm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {

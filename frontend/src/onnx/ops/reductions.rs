@@ -98,14 +98,7 @@ fn reduce_by_data<'c>(
     f: impl FnOnce(&mut Builder<'c>, &Operand<'c>, &[Value<'c>]) -> Result<Operand<'c>, Failure>,
 ) -> Results<'c> {
     let (x, given) = (cx.operand(0)?, cx.operand(1)?);
-    if given.elements().is(0) && cx.flag("noop_with_empty_axes", false)? {
-        return Err("axes of no elements that are read at run time are not supported".into());
-    }
-    let mut axes = b.axes_of(given, x.rank())?;
-    if axes.is_empty() {
-        let index = Type::index(b.context());
-        axes = (0..x.rank()).map(|d| b.int(index, d as i64)).collect();
-    }
+    let axes = b.axes_of(given, x.rank())?;
     let result = f(b, x, &axes)?;
     if cx.flag("keepdims", true)? {
         return Ok(vec![result]);
@@ -225,7 +218,8 @@ fn folded<'c>(x: &Operand<'c>, axes: &[usize], kind: Kind) -> Option<Operand<'c>
     Some(Operand::sizes(x.dtype, vec![], vec![rest.iter().fold(first.clone(), pairwise)]))
 }
 
-fn first(kind: Kind, dtype: DataType) -> f64 {
+/// The value with which a reduction starts.
+pub(super) fn first(kind: Kind, dtype: DataType) -> f64 {
     let bits = dtype.bits().unwrap_or(32) as i32;
     let (low, high) = match dtype {
         _ if dtype.is_float() => (f64::NEG_INFINITY, f64::INFINITY),
@@ -241,7 +235,8 @@ fn first(kind: Kind, dtype: DataType) -> f64 {
     }
 }
 
-fn combine<'c>(
+/// Two elements combined.
+pub(super) fn combine<'c>(
     b: &mut Builder<'c>,
     kind: Kind,
     dtype: DataType,

@@ -2,7 +2,7 @@
 
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Failure, LoopKind, NodeContext, Registry, Results, Structured, fold, structured};
+use crate::onnx::{Builder, Failure, NodeContext, Registry, Results, fold};
 use monopour_ir::{Type, Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {
@@ -209,20 +209,13 @@ pub(super) fn indexed<'c>(
     shape: Vec<Dim>,
     place: impl FnOnce(&mut Builder<'c>, &[Value<'c>]) -> Result<(Value<'c>, Vec<Value<'c>>), Failure>,
 ) -> Result<Operand<'c>, Failure> {
-    let (element, out) = (b.element(like.dtype)?, b.empty(like.dtype, &shape)?);
-    let op = Structured {
-        loops: vec![LoopKind::Parallel; shape.len()],
-        inputs: vec![],
-        outputs: vec![(out, structured::identity(shape.len()))],
-    };
-    let rank = shape.len();
-    let value = b.structured(&op, |b, _| {
+    let (element, rank) = (b.element(like.dtype)?, shape.len());
+    b.elementwise_of_shape(&[], like.dtype, shape, |b, _| {
         let at: Vec<Value> = (0..rank).map(|d| b.loop_index(d)).collect::<Result<_, _>>()?;
         let (source, place) = place(b, &at)?;
         let operands = [&[source][..], &place].concat();
-        Ok(vec![b.op(ops::tensor::EXTRACT, &operands, element)?])
-    })?[0];
-    Ok(Operand::value(like.dtype, shape, value))
+        b.op(ops::tensor::EXTRACT, &operands, element)
+    })
 }
 
 fn folded<'c>(x: &Operand<'c>, first: &[Dim], shape: &[Dim], steps: &[i64]) -> Option<Operand<'c>> {
