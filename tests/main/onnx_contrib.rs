@@ -74,6 +74,8 @@ impl Case {
         let tensor = |dtype, shape: &[usize], elements: &[f64]| {
             let data = match dtype {
                 Dtype::F32 => Data::Float(elements.to_vec()),
+                // Integers are read with a sign.
+                Dtype::Unsigned(8) => Data::Int(elements.iter().map(|e| i64::from(*e as u8 as i8)).collect()),
                 _ => Data::Int(elements.iter().map(|e| *e as i64).collect()),
             };
             HostTensor { dtype, shape: shape.to_vec(), data }
