@@ -10,7 +10,7 @@
 
 use monopour::onnx::proto::{GraphProto, ModelProto, TensorProto};
 use monopour::onnx::{Model, Tensor, read_tensor};
-use monopour::program::CpuTarget;
+use monopour::program::{CpuTarget, DType};
 use monopour::runtime::{Device, DeviceChoice, HostTensor, Options, Session};
 use monopour::{CompileOptions, TargetDescription};
 use prost::Message;
@@ -238,9 +238,12 @@ impl Case {
             let (got, expected) = (found.dtype(), wanted.dtype);
             return Err(format!("result {at} is {got} {shape:?}, expected {expected} {:?}", wanted.shape));
         }
-        // Half an ulp of each of some roundings.
-        let rtol = if wanted.dtype.bits() == Some(16) { self.rtol.max(1e-2) } else { self.rtol };
-        let atol = if wanted.dtype.bits() == Some(16) { self.atol.max(1e-3) } else { self.atol };
+        // Some roundings, of 2^-11 and 2^-8 each.
+        let (rtol, atol) = match wanted.dtype.dtype() {
+            Some(DType::F16) => (self.rtol.max(1e-2), self.atol.max(1e-3)),
+            Some(DType::Bf16) => (self.rtol.max(2e-2), self.atol.max(1e-3)),
+            _ => (self.rtol, self.atol),
+        };
         let expected = wanted.numbers().ok_or("no numbers")?;
         let given = if wanted.dtype.is_narrow() {
             Tensor::new(wanted.dtype, wanted.shape.clone(), found.data().to_vec()).numbers().ok_or("no numbers")?

@@ -10,6 +10,7 @@ mod copies;
 mod example;
 mod host;
 mod numerics;
+mod onnx;
 mod onnx_contrib;
 mod opt;
 mod passes;

@@ -12,6 +12,8 @@ use monopour_testkit::{Data, Dtype, HostTensor};
 use prost::Message;
 use std::path::Path;
 
+mod quantised;
+
 /// A node; its float operands are made by a formula.
 struct Case {
     name: &'static str,
@@ -26,6 +28,7 @@ struct Case {
 enum Input {
     Missing,
     Floats(&'static [usize]),
+    Values(&'static [usize], &'static [f64]),
     Ints(Dtype, &'static [usize], &'static [i64]),
 }
 use Input::{Floats, Ints, Missing};
@@ -33,6 +36,7 @@ use Input::{Floats, Ints, Missing};
 enum Attr {
     Int(i64),
     Float(f32),
+    List(&'static [i64]),
 }
 use Attr::{Float, Int};
 
@@ -43,6 +47,7 @@ impl Input {
         let (dtype, shape, data) = match self {
             Missing => return None,
             Floats(shape) => (Dtype::F32, shape, Data::Float((0..shape.iter().product()).map(float).collect())),
+            Input::Values(shape, elements) => (Dtype::F32, shape, Data::Float(elements.to_vec())),
             Ints(dtype, shape, elements) => (*dtype, shape, Data::Int(elements.to_vec())),
         };
         Some(HostTensor { dtype, shape: shape.to_vec(), data })
@@ -53,6 +58,8 @@ impl Input {
 fn info(name: &str, tensor: &HostTensor) -> ValueInfoProto {
     let elem_type = match tensor.dtype {
         Dtype::F32 => 1,
+        Dtype::Unsigned(8) => 2,
+        Dtype::Int(8) => 3,
         Dtype::Int(32) => 6,
         _ => 7,
     };
@@ -67,13 +74,18 @@ impl Case {
         let tensor = |dtype, shape: &[usize], elements: &[f64]| {
             let data = match dtype {
                 Dtype::F32 => Data::Float(elements.to_vec()),
+                // As the evaluator holds them.
+                Dtype::Unsigned(8) => Data::Int(elements.iter().map(|e| i64::from((*e as u8).cast_signed())).collect()),
                 _ => Data::Int(elements.iter().map(|e| *e as i64).collect()),
             };
             HostTensor { dtype, shape: shape.to_vec(), data }
         };
-        // The one result of integers is a number of words.
-        let dtype =
-            |number| if self.op == "EmbedLayerNormalization" && number == 1 { Dtype::Int(32) } else { Dtype::F32 };
+        // Words are counted; quantised results are of their operand's type.
+        let dtype = |number| match (self.op, &self.inputs[0]) {
+            ("EmbedLayerNormalization", _) if number == 1 => Dtype::Int(32),
+            (op, Ints(dtype, ..)) if op.starts_with("QLinear") => *dtype,
+            _ => Dtype::F32,
+        };
         self.outputs.iter().map(|(number, shape, elements)| tensor(dtype(*number), shape, elements)).collect()
     }
 
@@ -85,6 +97,12 @@ impl Case {
             Float(f) => {
                 AttributeProto { name: (*name).to_owned(), f: *f, r#type: attribute_type::FLOAT, ..Default::default() }
             }
+            Attr::List(list) => AttributeProto {
+                name: (*name).to_owned(),
+                ints: list.to_vec(),
+                r#type: attribute_type::INTS,
+                ..Default::default()
+            },
         };
         let (mut names, mut inputs) = (vec![], vec![]);
         for (number, input) in self.inputs.iter().enumerate() {
@@ -133,8 +151,11 @@ impl Case {
 }
 
 fn check_all(backend: &Monopour) {
-    let failures: Vec<String> =
-        CASES.iter().filter_map(|case| case.check(backend).err().map(|why| format!("{}: {why}", case.name))).collect();
+    let failures: Vec<String> = CASES
+        .iter()
+        .chain(quantised::CASES)
+        .filter_map(|case| case.check(backend).err().map(|why| format!("{}: {why}", case.name)))
+        .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
@@ -335,6 +356,16 @@ const CASES: &[Case] = &[
             0.5, -1.0, -0.375, 0.25, 0.875, -0.625, 0.0]), (2, &[1, 2, 2, 8], &[0.375, -0.875, 0.0, 0.875, -0.375,
             0.5, -0.75, 0.125, -0.5, 0.375, -0.875, 0.0, 0.875, -0.375, 0.5, -0.75, 1.0, -0.25, 0.625, -0.625, 0.25,
             -1.0, -0.125, 0.75, 0.125, 1.0, -0.25, 0.625, -0.625, 0.25, -1.0, -0.125])],
+    },
+    Case {
+        name: "group_query_decode",
+        op: "GroupQueryAttention",
+        domain: "com.microsoft",
+        inputs: &[Floats(&[2, 1, 32]), Floats(&[2, 1, 16]), Floats(&[2, 1, 16]), Floats(&[2, 1, 2, 16]), Floats(&[2,
+            1, 2, 16]), Ints(Dtype::Int(32), &[2], &[2, 2]), Ints(Dtype::Int(32), &[1], &[3]), Floats(&[4, 8]),
+            Floats(&[4, 8])],
+        attributes: &[("num_heads", Int(2)), ("kv_num_heads", Int(1)), ("do_rotary", Int(1))],
+        outputs: &[(0, &[2, 1, 32], &[0.040657, -0.16959, 0.29958, 0.14445, -0.065793, 0.40338, -0.52966, 0.038003, 0.50717, -0.42586, 0.1418, -0.16694, -0.32207, -0.53231, -0.063139, 0.50452, -0.018214, -0.046478, 0.34482, 0.020513, -0.0077506, 0.38355, -0.49743, 0.030976, 0.42228, -0.4587, 0.069703, -0.095668, -0.41998, -0.44824, -0.056941, 0.47147, 0.27359, 0.48623, -0.37917, 0.29285, 0.50548, -0.35992, 0.3121, 0.034277, -0.34066, 0.33135, 0.05353, -0.32141, -0.13985, 0.072783, -0.79262, -0.1206, -0.038745, 0.57685, -0.34608, 0.052414, 0.66801, -0.25492, 0.14357, 0.024228, -0.16376, 0.23473, 0.11539, -0.072603, -0.40905, 0.20654, -0.71638, -0.31789])],
     },
     Case {
         name: "group_query_packed",

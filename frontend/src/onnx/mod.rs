@@ -8,7 +8,7 @@
 //! * [`Model`]: an open file. `lower`: its function. `nodes`: the nodes, one by one, by the [`Registry`].
 //! * `symbolic`: sizes as expressions; `operand`: values with their types, and with their elements where these are known.
 //! * `builder`: ops on these values; `structured`: its linalg ops; `reshape`: its views; `fold`: known elements;
-//!   `run_time`: sizes that data decides; `narrow`: elements of less than 16 bits.
+//!   `run_time`: sizes that data decides; `narrow`, `narrow_ops`: elements of less than 16 bits.
 //! * `node`: what a lowering reads of its node; `ops`: the lowerings, a file per family.
 
 pub mod builder;
@@ -19,6 +19,7 @@ pub mod graph;
 mod lower;
 mod model;
 mod narrow;
+mod narrow_ops;
 pub mod node;
 mod nodes;
 pub mod operand;

@@ -136,9 +136,18 @@ impl<'c> Builder<'c> {
         shape: &[Dim],
         steps: &[i64],
     ) -> Result<Operand<'c>, Failure> {
-        if shape.iter().any(|d| d.is(0)) {
+        if shape.iter().chain(&operand.shape).any(|d| d.is(0)) {
             // A first index behind the end is no index of a slice.
             return Ok(Operand::value(operand.dtype, shape.to_vec(), self.empty(operand.dtype, shape)?));
+        }
+        // Dimensions of size 1 that stay whole are dropped meanwhile.
+        let kept: Vec<usize> = (0..operand.rank()).filter(|d| !(operand.shape[*d].is(1) && shape[*d].is(1))).collect();
+        if kept.len() < operand.rank() {
+            let of = |dims: &[Dim]| kept.iter().map(|d| dims[*d].clone()).collect::<Vec<_>>();
+            let inner = self.reshaped(operand, &of(&operand.shape))?;
+            let steps: Vec<i64> = kept.iter().map(|d| steps[*d]).collect();
+            let slice = self.slice(&inner, &of(first), &of(shape), &steps)?;
+            return self.reshaped(&slice, shape);
         }
         let value = self.value(operand)?;
         let ty = self.tensor_type(operand.dtype, shape)?;
@@ -166,6 +175,27 @@ impl<'c> Builder<'c> {
         first: &[Dim],
         steps: &[i64],
     ) -> Result<Value<'c>, Failure> {
+        let sizes = into.ty().shape().unwrap_or_default();
+        let kept: Vec<usize> = (0..operand.rank()).filter(|d| !(sizes[*d] == 1 && operand.shape[*d].is(1))).collect();
+        if kept.len() < operand.rank() {
+            // Sizes of `into` that are not known are read from it.
+            let mut whole = vec![];
+            for (axis, size) in sizes.into_iter().enumerate() {
+                whole.push(if size == DYNAMIC {
+                    let size = self.dim_of(into, axis)?;
+                    self.size(size)
+                } else {
+                    Dim::constant(size)
+                });
+            }
+            let of = |dims: &[Dim]| kept.iter().map(|d| dims[*d].clone()).collect::<Vec<_>>();
+            let inner = self.reshaped(operand, &of(&operand.shape))?;
+            let into = self.reshaped(&Operand::value(operand.dtype, whole.clone(), into), &of(&whole))?;
+            let (target, steps): (_, Vec<i64>) = (self.value(&into)?, kept.iter().map(|d| steps[*d]).collect());
+            let value = self.insert_by(&inner, target, &of(first), &steps)?;
+            let made = self.reshaped(&Operand::value(operand.dtype, of(&whole), value), &whole)?;
+            return self.value(&made);
+        }
         let value = self.value(operand)?;
         let spec = self.slicing(ops::tensor::INSERT_SLICE, &[value, into], (first, &operand.shape, steps))?;
         Ok(self.create(spec.results(&[into.ty()]))?.result(0))

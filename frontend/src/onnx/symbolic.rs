@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(n.at_least(&0.into()), n);
         assert_eq!(n.plus(3).at_most(&n), n);
         let open = n.plus(-1).at_least(&0.into());
-        assert_eq!(open.to_string(), "max(0, n + -1)");
+        assert_eq!(open.to_string(), "max(n + -1, 0)");
         assert_eq!(open.bind(&BTreeMap::from([("n".to_owned(), 5)])), 4.into());
         assert!(open.is_not_negative());
     }

@@ -167,6 +167,13 @@ pub(super) fn per_channel<'c>(b: &mut Builder<'c>, x: &Operand<'c>, rank: usize)
     b.reshaped(x, &shape)
 }
 
+fn check_channels(image: &Dim, filters: &Dim) -> Result<(), Failure> {
+    match (image.as_constant(), filters.as_constant()) {
+        (Some(a), Some(b)) if a != b => Err(format!("its image has {a} channels, its filters {b}").into()),
+        _ => Ok(()),
+    }
+}
+
 /// One side of a convolution: the shape that it is viewed as, and its index in each dimension.
 #[derive(Default)]
 struct Side {
@@ -183,11 +190,9 @@ impl Side {
 
 /// The number of filters of one group.
 fn filters_of_group(x: &Operand, w: &Operand, groups: i64) -> Result<Dim, Failure> {
+    check_channels(&x.shape[1], &w.shape[1].times(groups))?;
     let per_group = w.shape[0].exact_quotient(&Dim::constant(groups)).filter(|_| groups > 0);
-    match (x.shape[1].as_constant(), w.shape[1].times(groups).as_constant()) {
-        (Some(a), Some(b)) if a != b => Err(format!("its image has {a} channels, its filters {b}").into()),
-        _ => Ok(per_group.ok_or("its filters are not a multiple of its groups")?),
-    }
+    Ok(per_group.ok_or("its filters are not a multiple of its groups")?)
 }
 
 /// The sums of products of windows of an image, already padded, and filters.

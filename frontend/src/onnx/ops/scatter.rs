@@ -56,7 +56,7 @@ fn scatter_elements<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result
     loops.push(LoopKind::Reduction);
     let (at, size) = (b.value(indices)?, b.index(&x.shape[axis])?);
     let kind = reduction(cx)?;
-    let (source, given) = (b.value(x)?, b.value(updates)?);
+    let given = b.value(updates)?;
     let (dtype, start, mut inputs) = match kind {
         None => (DataType::I32, -1.0, vec![]),
         Some(kind) => (x.dtype, first(kind, x.dtype), vec![(given, along(rank))]),
@@ -78,31 +78,49 @@ fn scatter_elements<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result
         let update = b.select(is_it, e[0], neutral)?;
         Ok(vec![combine(b, kind, x.dtype, so_far, update)?])
     })?[0];
-    let sizes: Vec<Value> = shape.iter().map(|d| b.index(d)).collect::<Result<_, _>>()?;
-    let result = b.computed(x.dtype, &x.shape, |b, loops| {
-        let old = b.read(source, loops)?;
-        let (mut place, mut inside) = (loops.to_vec(), None);
-        for (d, size) in sizes.iter().enumerate().filter(|(d, _)| *d != axis && x.shape[*d] != shape[*d]) {
-            let (one, fits) = (b.int(size.ty(), 1), b.compare(LESS, loops[d], *size)?);
-            let last = b.binary(ops::arith::SUBI, *size, one)?;
-            place[d] = b.binary(ops::arith::MINSI, loops[d], last)?;
-            inside = Some(match inside {
-                Some(others) => b.binary(ops::arith::ANDI, others, fits)?,
-                None => fits,
-            });
-        }
-        let found = b.read(found, &place)?;
-        let new = match kind {
-            Some(kind) => combine(b, kind, x.dtype, old, found)?,
-            None => {
-                place[axis] = update_number(b, found)?;
-                let update = b.read(given, &place)?;
-                chosen(b, found, update, old)?
+    let found = Found { value: found, shape, axis, kind };
+    Ok(vec![found.written(b, x, given)?])
+}
+
+/// What is known of each place after a look at all updates: the number of its last one, or all of them combined.
+struct Found<'c> {
+    value: Value<'c>,
+    /// Its shape: smaller than the operand where the updates are.
+    shape: Vec<Dim>,
+    axis: usize,
+    kind: Option<Kind>,
+}
+
+impl<'c> Found<'c> {
+    /// The operand with the updates.
+    fn written(&self, b: &mut Builder<'c>, x: &Operand<'c>, given: Value<'c>) -> Result<Operand<'c>, Failure> {
+        let source = b.value(x)?;
+        let sizes: Vec<Value> = self.shape.iter().map(|d| b.index(d)).collect::<Result<_, _>>()?;
+        let is_smaller = |d: &usize| *d != self.axis && x.shape[*d] != self.shape[*d];
+        b.computed(x.dtype, &x.shape, |b, loops| {
+            let old = b.read(source, loops)?;
+            let (mut place, mut inside) = (loops.to_vec(), None);
+            for d in (0..loops.len()).filter(is_smaller) {
+                let (one, fits) = (b.int(sizes[d].ty(), 1), b.compare(LESS, loops[d], sizes[d])?);
+                let last = b.binary(ops::arith::SUBI, sizes[d], one)?;
+                place[d] = b.binary(ops::arith::MINSI, loops[d], last)?;
+                inside = Some(match inside {
+                    Some(others) => b.binary(ops::arith::ANDI, others, fits)?,
+                    None => fits,
+                });
             }
-        };
-        inside.map_or(Ok(new), |inside| b.select(inside, new, old))
-    })?;
-    Ok(vec![result])
+            let found = b.read(self.value, &place)?;
+            let new = match self.kind {
+                Some(kind) => combine(b, kind, x.dtype, old, found)?,
+                None => {
+                    place[self.axis] = update_number(b, found)?;
+                    let update = b.read(given, &place)?;
+                    chosen(b, found, update, old)?
+                }
+            };
+            inside.map_or(Ok(new), |inside| b.select(inside, new, old))
+        })
+    }
 }
 
 /// The number of an update as an index; 0 where there is none.

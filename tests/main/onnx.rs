@@ -1,0 +1,200 @@
+//! Small ONNX models, from their bytes to results, on the CPU and a GPU.
+
+use crate::backend::Monopour;
+use monopour::onnx::proto::{
+    AttributeProto, DimensionProto, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+    StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, TypeValue, ValueInfoProto,
+    attribute_type,
+};
+use monopour::onnx::{DataType, Model};
+use monopour::{CompileOptions, compile_onnx};
+use monopour_testkit::{Dtype, HostTensor};
+use prost::Message;
+use std::path::Path;
+
+/// An input; sizes are numbers or names.
+fn input(name: &str, dtype: DataType, shape: &[&str]) -> ValueInfoProto {
+    let dim = |size: &&str| DimensionProto {
+        value: Some(match size.parse() {
+            Ok(number) => DimensionValue::Value(number),
+            Err(_) => DimensionValue::Param((*size).to_owned()),
+        }),
+    };
+    let shape = Some(TensorShapeProto { dim: shape.iter().map(dim).collect() });
+    let tensor = TensorTypeProto { elem_type: dtype.number(), shape };
+    ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { value: Some(TypeValue::Tensor(tensor)) }) }
+}
+
+/// A node, `op(a, b) -> c`, with attributes of integers.
+fn node(text: &str, attributes: &[(&str, &[i64])]) -> NodeProto {
+    let (call, outputs) = text.split_once(" -> ").expect("results follow an arrow");
+    let (op, operands) = call.trim_end_matches(')').split_once('(').expect("operands stand in parentheses");
+    let names = |list: &str| list.split(", ").map(str::to_owned).collect::<Vec<_>>();
+    let attribute = |(name, values): &(&str, &[i64])| {
+        let name = (*name).to_owned();
+        match values {
+            [value] if name == "axis" || !name.ends_with('s') => {
+                AttributeProto { name, r#type: attribute_type::INT, i: *value, ..AttributeProto::default() }
+            }
+            values => AttributeProto {
+                name,
+                r#type: attribute_type::INTS,
+                ints: values.to_vec(),
+                ..AttributeProto::default()
+            },
+        }
+    };
+    NodeProto {
+        name: outputs.to_owned(),
+        op_type: op.to_owned(),
+        input: names(operands),
+        output: names(outputs),
+        attribute: attributes.iter().map(attribute).collect(),
+        ..NodeProto::default()
+    }
+}
+
+fn floats(name: &str, shape: &[i64], values: &[f32]) -> TensorProto {
+    let raw_data = values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>().into();
+    let (dims, data_type) = (shape.to_vec(), DataType::F32.number());
+    TensorProto { name: name.to_owned(), dims, data_type, raw_data, ..TensorProto::default() }
+}
+
+fn ints(name: &str, values: &[i64]) -> TensorProto {
+    let (dims, data_type) = (vec![values.len() as i64], DataType::I64.number());
+    TensorProto { name: name.to_owned(), dims, data_type, int64_data: values.to_vec(), ..TensorProto::default() }
+}
+
+fn model(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, constants: Vec<TensorProto>, output: &str) -> ModelProto {
+    let graph = GraphProto {
+        name: "g".to_owned(),
+        input: inputs,
+        node: nodes,
+        initializer: constants,
+        output: vec![ValueInfoProto { name: output.to_owned(), r#type: None }],
+        ..GraphProto::default()
+    };
+    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 17 }];
+    ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..ModelProto::default() }
+}
+
+fn from_f32(shape: &[usize], values: &[f32]) -> HostTensor {
+    HostTensor::from_f32(shape, values).expect("as many values as the shape has")
+}
+
+/// Runs a model on the CPU and on a GPU, if there is one, and compares its only result.
+fn check(proto: &ModelProto, inputs: &[HostTensor], shape: &[usize], expected: &[f64]) {
+    check_in(proto, Path::new(""), inputs, shape, expected);
+}
+
+fn check_in(proto: &ModelProto, folder: &Path, inputs: &[HostTensor], shape: &[usize], expected: &[f64]) {
+    let model = Model::from_bytes(&proto.encode_to_vec(), "m.onnx", folder).unwrap_or_else(|e| panic!("{e}"));
+    for backend in [Some(Monopour::cpu()), Monopour::gpu()].into_iter().flatten() {
+        let options = CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
+        let program = compile_onnx(&model, &options).unwrap_or_else(|e| panic!("{e}")).program;
+        let run = backend.run_program(program, inputs).unwrap_or_else(|e| panic!("{e}"));
+        let [result] = run.outputs.as_slice() else { panic!("{} results", run.outputs.len()) };
+        let found = result.to_f64();
+        assert_eq!(result.shape, shape);
+        let close = found.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-5 * b.abs().max(1.0));
+        assert!(close && found.len() == expected.len(), "{found:?}, expected {expected:?}");
+    }
+}
+
+#[test]
+fn a_padded_convolution_with_its_norm_and_pool() {
+    let nodes = vec![
+        node("Conv(x, w, b) -> c", &[("pads", &[1, 1, 1, 1]), ("strides", &[2, 2])]),
+        node("BatchNormalization(c, scale, shift, mean, variance) -> n", &[]),
+        node("Relu(n) -> r", &[]),
+        node("GlobalAveragePool(r) -> y", &[]),
+    ];
+    let constants = vec![
+        floats("w", &[2, 1, 3, 3], &[[1.0; 9], [-1.0; 9]].concat()),
+        floats("b", &[2], &[0.0, 50.0]),
+        floats("scale", &[2], &[2.0, 1.0]),
+        floats("shift", &[2], &[1.0, 0.0]),
+        floats("mean", &[2], &[3.0, 0.0]),
+        // The default epsilon is far below the tolerance beside these.
+        floats("variance", &[2], &[4.0, 1.0]),
+    ];
+    let proto = model(vec![input("x", DataType::F32, &["1", "1", "4", "4"])], nodes, constants, "y");
+    let x: Vec<f32> = (0..16).map(|v| v as f32).collect();
+    // Sums of the windows at (0, 0), (0, 2), (2, 0), (2, 2): 10, 24, 51, 90.
+    let sums = [10.0, 24.0, 51.0, 90.0];
+    let channel = |f: &dyn Fn(f64) -> f64| sums.iter().map(|s| f(*s).max(0.0)).sum::<f64>() / 4.0;
+    let expected = [channel(&|s| (s - 3.0) / (4.0f64 + 1e-5).sqrt() * 2.0 + 1.0), channel(&|s| 50.0 - s)];
+    check(&proto, &[from_f32(&[1, 1, 4, 4], &x)], &[1, 2, 1, 1], &expected);
+}
+
+#[test]
+fn a_transposed_convolution_spreads_its_image() {
+    let nodes = vec![node("ConvTranspose(x, w) -> y", &[("strides", &[2]), ("pads", &[1, 0])])];
+    let constants = vec![floats("w", &[1, 1, 3], &[1.0, 2.0, 3.0])];
+    let proto = model(vec![input("x", DataType::F32, &["1", "1", "n"])], nodes, constants, "y");
+    // Whole: 1 2 3+10 20 30+100 200 300; one element is cut off in front.
+    check(&proto, &[from_f32(&[1, 1, 3], &[1.0, 10.0, 100.0])], &[1, 1, 6], &[2.0, 13.0, 20.0, 130.0, 200.0, 300.0]);
+}
+
+#[test]
+fn sizes_of_one_symbol_broadcast_and_reduce() {
+    let nodes = vec![
+        node("Add(x, b) -> s", &[]),
+        node("Mul(s, column) -> m", &[]),
+        node("ReduceMax(m) -> y", &[("axes", &[1])]),
+    ];
+    let inputs = vec![input("x", DataType::F32, &["n", "3"]), input("column", DataType::F32, &["n", "1"])];
+    let proto = model(inputs, nodes, vec![floats("b", &[3], &[1.0, 0.0, -1.0])], "y");
+    let x = from_f32(&[2, 3], &[1.0, 2.0, 3.0, -4.0, -5.0, -6.0]);
+    check(&proto, &[x, from_f32(&[2, 1], &[2.0, -1.0])], &[2, 1], &[4.0, 7.0]);
+}
+
+#[test]
+fn a_shape_that_data_decides() {
+    let inputs = vec![input("x", DataType::F32, &["n"]), input("shape", DataType::I64, &["2"])];
+    let proto = model(inputs, vec![node("Reshape(x, shape) -> r", &[]), node("Transpose(r) -> y", &[])], vec![], "y");
+    let shape = |sizes: [i64; 2]| {
+        let bytes: Vec<u8> = sizes.iter().flat_map(|s| s.to_le_bytes()).collect();
+        HostTensor::from_bytes(Dtype::Int(64), &[2], &bytes).expect("two numbers")
+    };
+    let x = from_f32(&[6], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    check(&proto, &[x.clone(), shape([2, 3])], &[3, 2], &[0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+    check(&proto, &[x, shape([-1, 2])], &[2, 3], &[0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
+}
+
+#[test]
+fn slices_from_the_end_and_backwards() {
+    let nodes = vec![
+        node("Slice(x, from, to, axis, step) -> back", &[]),
+        node("Gather(x, at) -> picked", &[]),
+        node("Concat(back, picked) -> y", &[("axis", &[0])]),
+    ];
+    let constants =
+        vec![ints("from", &[-1]), ints("to", &[-5]), ints("axis", &[0]), ints("step", &[-2]), ints("at", &[-1, 0])];
+    let proto = model(vec![input("x", DataType::F32, &["n"])], nodes, constants, "y");
+    check(&proto, &[from_f32(&[5], &[0.0, 1.0, 2.0, 3.0, 4.0])], &[4], &[4.0, 2.0, 4.0, 0.0]);
+}
+
+#[test]
+fn weights_in_a_file_beside_the_model() {
+    let folder = std::env::temp_dir().join(format!("monopour-onnx-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("the folder can be made");
+    // Larger than what is written into the module, from an odd offset on.
+    let (rows, columns) = (40, 20);
+    let weights: Vec<f32> = (0..rows * columns).map(|v| (v % 7) as f32).collect();
+    let bytes: Vec<u8> = [0_u8; 3].into_iter().chain(weights.iter().flat_map(|v| v.to_le_bytes())).collect();
+    std::fs::write(folder.join("w.bin"), bytes).expect("the file can be written");
+    let entry = |key: &str, value: &str| StringStringEntryProto { key: key.to_owned(), value: value.to_owned() };
+    let w = TensorProto {
+        data_location: 1,
+        external_data: vec![entry("location", "w.bin"), entry("offset", "3")],
+        ..floats("w", &[rows, columns], &[])
+    };
+    let x = input("x", DataType::F32, &["1", "40"]);
+    let proto = model(vec![x], vec![node("Gemm(x, w) -> y", &[])], vec![w], "y");
+    let ones = from_f32(&[1, 40], &[1.0; 40]);
+    let sum = |c: i64| (0..rows).map(|r| weights[(r * columns + c) as usize]).sum::<f32>();
+    let expected: Vec<f64> = (0..columns).map(|c| f64::from(sum(c))).collect();
+    check_in(&proto, &folder, &[ones], &[1, 20], &expected);
+    std::fs::remove_dir_all(&folder).expect("the folder can be removed");
+}
