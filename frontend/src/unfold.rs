@@ -11,7 +11,7 @@
 //!
 //! Elements of a strided line are not next to each other, so that a convolution over them has no vectors; the product has.
 //! The unfolded image holds each element as often as windows read it: about window / stride times per dimension.
-//! Limits: known sizes; at least [`MIN_WORK`] multiplications; an unfolded image of at most [`MAX_ELEMENTS`].
+//! Limits: known sizes; at least `MIN_WORK` multiplications; an unfolded image of at most `MAX_ELEMENTS`.
 
 use crate::{linalg, products};
 use monopour_ir::ops;
