@@ -175,6 +175,16 @@ fn slices_from_the_end_and_backwards() {
     check(&proto, &[from_f32(&[5], &[0.0, 1.0, 2.0, 3.0, 4.0])], &[4], &[4.0, 2.0, 4.0, 0.0]);
 }
 
+/// Indices count over the whole result, and may lie outside of the windows of their elements.
+#[test]
+fn an_element_is_unpooled_to_its_index() {
+    let nodes = vec![node("MaxUnpool(x, at) -> y", &[("kernel_shape", &[2, 2]), ("strides", &[2, 2])])];
+    let at = TensorProto { dims: vec![1, 1, 1, 2], ..ints("at", &[7, 0]) };
+    let proto = model(vec![input("x", DataType::F32, &["1", "1", "1", "2"])], nodes, vec![at], "y");
+    let expected = [4.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 3.0];
+    check(&proto, &[from_f32(&[1, 1, 1, 2], &[3.0, 4.0])], &[1, 1, 2, 4], &expected);
+}
+
 #[test]
 fn weights_in_a_file_beside_the_model() {
     let folder = std::env::temp_dir().join(format!("monopour-onnx-{}", std::process::id()));

@@ -1,15 +1,17 @@
 //! Images made of windows: columns summed, pooled elements put back, centers cut out or framed.
 
+use super::compare::cast_to;
 use super::scalars::{EQ, Made, SLT, add, both, clamped, computed, div, indices, is_inside, like, mul, sub};
+use super::scatter::last_updates;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
-use monopour_ir::{Type, Value, ops};
+use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
+use monopour_ir::{Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("Col2Im", 18, col2im, "");
     registry.op("CenterCropPad", 18, center_crop_pad, "");
-    registry.op("MaxUnpool", 9, max_unpool, "indices that are not those of a MaxPool of the same windows");
+    registry.op("MaxUnpool", 9, max_unpool, "");
 }
 
 /// Windows along an axis, by which an element of the image finds those that it is in.
@@ -163,36 +165,28 @@ fn max_unpool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     if shape.len() != whole.len() {
         return Err("its shape is not of the operand's rank".into());
     }
-    let counts = indices(b, &x.shape)?;
-    let (sizes, source, at_most) = (indices(b, &whole)?, b.value(x)?, b.value(places)?);
-    let covers: Vec<Cover> =
-        (0..rank).map(|d| Cover { before: pads[d], stride: strides[d], dilation: 1, count: counts[2 + d] }).collect();
-    let windows: Vec<Dim> = kernel.iter().map(|k| Dim::constant(*k)).collect();
-    let (out, within) = (b.filled(x.dtype, &shape, 0.0)?, b.empty(x.dtype, &windows)?);
-    let first = 2 + rank;
-    let op = Structured {
-        loops: [vec![LoopKind::Parallel; first], vec![LoopKind::Reduction; rank]].concat(),
-        inputs: vec![(within, (first..first + rank).map(Expr::Loop).collect())],
-        outputs: vec![(out, (0..first).map(Expr::Loop).collect())],
-    };
-    let index = b.element(places.dtype)?;
-    let value = b.structured(&op, |b, e| {
-        let at = (0..first + rank).map(|d| b.loop_index(d)).collect::<Result<Vec<_>, _>>()?;
-        let own = flat(b, &at[..first], &sizes)?;
-        let (mut place, mut valid) = (vec![clamped(b, at[0], counts[0])?, clamped(b, at[1], counts[1])?], None);
-        for (d, cover) in covers.iter().enumerate() {
-            let (window, is_one) = cover.window(b, at[2 + d], at[first + d])?;
-            let within = is_inside(b, at[2 + d], sizes[2 + d])?;
-            let is_one = both(b, is_one, within)?;
-            place.push(window);
-            valid = Some(valid.map_or(Ok(is_one), |valid| both(b, valid, is_one))?);
+    let (volume, one) = (whole.iter().fold(Dim::constant(1), |n, d| n.mul(d)), Dim::constant(1));
+    let flat_places = b.reshaped(places, &[places.elements()])?;
+    let flat_places = cast_to(b, &flat_places, DataType::I32)?;
+    let given = b.reshaped(x, &[x.elements(), one.clone()])?;
+    let rows = [volume, one];
+    let zeros = Operand::value(x.dtype, rows.to_vec(), b.filled(x.dtype, &rows, 0.0)?);
+    let spread = last_updates(b, (&zeros, &given), &flat_places)?;
+    let spread = b.reshaped(&spread, &whole)?;
+    if shape == whole {
+        return Ok(vec![spread]);
+    }
+    let (sizes, source) = (indices(b, &whole)?, b.value(&spread)?);
+    let result = b.computed(x.dtype, &shape, |b, at| {
+        let (mut place, mut within) = (vec![], None);
+        for (at, size) in at.iter().zip(&sizes) {
+            let is_one = is_inside(b, *at, *size)?;
+            place.push(clamped(b, *at, *size)?);
+            within = Some(within.map_or(Ok(is_one), |others| both(b, others, is_one))?);
         }
-        let to = b.op(ops::tensor::EXTRACT, &[&[at_most][..], &place].concat(), index)?;
-        let to = b.op(ops::arith::INDEX_CAST, &[to], Type::index(b.context()))?;
-        let value = b.op(ops::tensor::EXTRACT, &[&[source][..], &place].concat(), e[0].ty())?;
-        let is_here = b.compare(EQ, to, own)?;
-        let is_here = both(b, is_here, valid.ok_or("no axis")?)?;
-        Ok(vec![b.select(is_here, value, e[1])?])
-    })?[0];
-    Ok(vec![Operand::value(x.dtype, shape, value)])
+        let element = b.read(source, &place)?;
+        let none = like(b, element, 0.0);
+        b.select(within.ok_or("no axis")?, element, none)
+    })?;
+    Ok(vec![result])
 }

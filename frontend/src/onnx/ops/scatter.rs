@@ -179,8 +179,8 @@ fn flat_places<'c>(
     })
 }
 
-/// Rows with the last update of each.
-fn last_updates<'c>(
+/// Rows with the last update of each, whose places are i32; a place that is no row is dropped.
+pub(super) fn last_updates<'c>(
     b: &mut Builder<'c>,
     (rows, given): (&Operand<'c>, &Operand<'c>),
     flat: &Operand<'c>,
