@@ -198,27 +198,10 @@ impl<'c> Machine<'c> {
             ops::arith::SELECT => operand(if operand(0)? != 0 { 1 } else { 2 }),
             ops::arith::CMPI => {
                 let predicate = CmpIPredicate::of(op)?;
-                pair().map(|(a, b)| i64::from(compare(predicate, a, b)))
+                pair().map(|(a, b)| i64::from(predicate.holds(a, b)))
             }
             name => pair().and_then(|(a, b)| arithmetic(name, a, b)),
         }
-    }
-}
-
-fn compare(predicate: CmpIPredicate, a: i64, b: i64) -> bool {
-    use CmpIPredicate as P;
-    let (ua, ub) = (a as u64, b as u64);
-    match predicate {
-        P::Eq => a == b,
-        P::Ne => a != b,
-        P::Slt => a < b,
-        P::Sle => a <= b,
-        P::Sgt => a > b,
-        P::Sge => a >= b,
-        P::Ult => ua < ub,
-        P::Ule => ua <= ub,
-        P::Ugt => ua > ub,
-        P::Uge => ua >= ub,
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::DataType;
 use super::operand::{Known, Operand};
+use super::predicate::Predicate;
 use super::registry::Registry;
 use super::symbolic::{Atom, Dim};
 use super::tensor::Tensor;
@@ -147,14 +148,23 @@ impl<'c> Builder<'c> {
     pub fn unary(&mut self, name: &str, a: Value<'c>) -> Result<Value<'c>, Failure> {
         self.op(name, &[a], a.ty())
     }
-    /// A comparison of floats or integers with the predicate's number.
+    /// A comparison of floats or integers.
     ///
     /// # Errors
     /// MLIR's diagnostics.
-    pub fn compare(&mut self, predicate: i64, a: Value<'c>, b: Value<'c>) -> Result<Value<'c>, Failure> {
-        let name = if a.ty().is_float() { ops::arith::CMPF } else { ops::arith::CMPI };
+    pub fn compare(
+        &mut self,
+        predicate: impl Into<Predicate>,
+        a: Value<'c>,
+        b: Value<'c>,
+    ) -> Result<Value<'c>, Failure> {
+        let predicate = predicate.into();
+        let name = match predicate {
+            Predicate::Int(_) => ops::arith::CMPI,
+            Predicate::Float(_) => ops::arith::CMPF,
+        };
         let spec = OpSpec::new(name, self.loc).operands(&[a, b]).results(&[Type::integer(self.context(), 1)]);
-        Ok(self.create(spec.attr("predicate", Attr::i64(self.context(), predicate)))?.result(0))
+        Ok(self.create(spec.attr("predicate", predicate.to_attr(self.context())))?.result(0))
     }
     /// One of two values, by a truth value.
     ///

@@ -7,7 +7,7 @@
 //!
 //! * [`Model`]: an open file. `lower`: its function. `nodes`: the nodes, one by one, by the [`Registry`].
 //! * `symbolic`: sizes as expressions; `operand`: values with their types, and with their elements where these are known.
-//! * `builder`: ops on these values; `structured`: its linalg ops; `reshape`: its views; `fold`: known elements;
+//! * `builder`: ops on these values, `predicate`: comparisons; `structured`: its linalg ops; `reshape`: its views; `fold`: known elements;
 //!   `run_time`: sizes that data decides; `narrow`, `narrow_ops`: elements of less than 16 bits.
 //! * `node`: what a lowering reads of its node; `ops`: the lowerings, a file per family.
 
@@ -24,6 +24,7 @@ pub mod node;
 mod nodes;
 pub mod operand;
 mod ops;
+pub mod predicate;
 pub mod proto;
 mod registry;
 mod reshape;

@@ -4,15 +4,10 @@ use super::DataType;
 use super::builder::{Builder, Failure};
 use super::narrow::{Format, Narrowing, Round};
 use super::operand::Operand;
+use super::predicate::{CmpF, CmpI};
 use super::structured::{Iterator as LoopKind, Structured, identity};
 use super::symbolic::Dim;
 use monopour_ir::{Type, Value, ops};
-
-/// Predicates of integers.
-const EQUAL: i64 = 0;
-const LESS: i64 = 2;
-const GREATER: i64 = 4;
-const GREATER_OR_EQUAL: i64 = 5;
 
 impl<'c> Builder<'c> {
     /// The number of a narrow float's bits, as f32.
@@ -27,10 +22,10 @@ impl<'c> Builder<'c> {
             // E8M0: the exponent's bits of an f32, of which 0 is half the smallest normal number.
             let exponent = self.shifted(ops::arith::SHLI, code, 23)?;
             let (zero, least, ones) = (self.int(int, 0), self.int(int, 1 << 22), self.int(int, 0xff));
-            let is_least = self.compare(EQUAL, code, zero)?;
+            let is_least = self.compare(CmpI::Eq, code, zero)?;
             let bits = self.select(is_least, least, exponent)?;
             let number = self.op(ops::arith::BITCAST, &[bits], float)?;
-            let is_nan = self.compare(EQUAL, code, ones)?;
+            let is_nan = self.compare(CmpI::Eq, code, ones)?;
             return self.select(is_nan, nan, number);
         };
         let sizes = self.int(int, format.sign - 1);
@@ -44,26 +39,25 @@ impl<'c> Builder<'c> {
         let bits = self.binary(ops::arith::ADDI, bits, rebias)?;
         let normal = self.op(ops::arith::BITCAST, &[bits], float)?;
         let first = self.int(int, 1 << format.mantissa);
-        let is_small = self.compare(LESS, size, first)?;
+        let is_small = self.compare(CmpI::Slt, size, first)?;
         let mut number = self.select(is_small, small, normal)?;
         let mut last = format.largest;
         if let Some(infinity) = format.infinity {
             last = infinity;
             let (code, value) = (self.int(int, infinity), self.number(float, f64::INFINITY));
-            let is_infinite = self.compare(EQUAL, size, code)?;
+            let is_infinite = self.compare(CmpI::Eq, size, code)?;
             number = self.select(is_infinite, value, number)?;
         }
         if format.signed_zero && last < format.sign - 1 {
             let last = self.int(int, last);
-            let is_nan = self.compare(GREATER, size, last)?;
+            let is_nan = self.compare(CmpI::Sgt, size, last)?;
             number = self.select(is_nan, nan, number)?;
         }
         let sign = self.int(int, format.sign);
-        let (is_negative, negated) =
-            (self.compare(GREATER_OR_EQUAL, code, sign)?, self.unary(ops::arith::NEGF, number)?);
+        let (is_negative, negated) = (self.compare(CmpI::Sge, code, sign)?, self.unary(ops::arith::NEGF, number)?);
         number = self.select(is_negative, negated, number)?;
         if !format.signed_zero {
-            let is_nan = self.compare(EQUAL, code, sign)?;
+            let is_nan = self.compare(CmpI::Eq, code, sign)?;
             number = self.select(is_nan, nan, number)?;
         }
         Ok(number)
@@ -84,7 +78,7 @@ impl<'c> Builder<'c> {
         let Some(format) = Format::of(dtype) else { return self.encode_exponent(x, by) };
         let raw = self.op(ops::arith::BITCAST, &[x], int)?;
         let zero = self.int(int, 0);
-        let is_negative = self.compare(LESS, raw, zero)?;
+        let is_negative = self.compare(CmpI::Slt, raw, zero)?;
         let positive = self.unary(ops::math::ABSF, x)?;
         let size = self.op(ops::arith::BITCAST, &[positive], int)?;
         // A number with a leading one, rounded on its bits.
@@ -98,7 +92,7 @@ impl<'c> Builder<'c> {
         let normal = self.shifted(ops::arith::SUBI, rounded, (bias - format.bias) << format.mantissa)?;
         // One without: a multiple of the smallest number.
         let least = self.int(int, (bias - format.bias + 1) << bits);
-        let is_small = self.compare(LESS, size, least)?;
+        let is_small = self.compare(CmpI::Slt, size, least)?;
         let nothing = self.number(float, 0.0);
         let small = self.select(is_small, positive, nothing)?;
         let unit = self.number(float, 2f64.powi((format.bias + format.mantissa - 1) as i32));
@@ -107,7 +101,7 @@ impl<'c> Builder<'c> {
         let small = self.op(ops::arith::FPTOSI, &[small], int)?;
         let code = self.select(is_small, small, normal)?;
         let largest = self.int(int, format.largest);
-        let beyond = self.compare(GREATER, code, largest)?;
+        let beyond = self.compare(CmpI::Sgt, code, largest)?;
         let limit = if by.saturate { format.largest } else { format.infinity.unwrap_or(format.nan) };
         let limit = self.int(int, limit);
         let code = self.select(beyond, limit, code)?;
@@ -115,11 +109,11 @@ impl<'c> Builder<'c> {
         let negated = self.binary(ops::arith::ORI, code, sign)?;
         let mut signed = self.select(is_negative, negated, code)?;
         if !format.signed_zero {
-            let is_zero = self.compare(EQUAL, code, zero)?;
+            let is_zero = self.compare(CmpI::Eq, code, zero)?;
             signed = self.select(is_zero, zero, signed)?;
         }
         // Unordered with itself.
-        let (is_nan, nan) = (self.compare(14, x, x)?, self.int(int, format.nan));
+        let (is_nan, nan) = (self.compare(CmpF::Uno, x, x)?, self.int(int, format.nan));
         let signed = self.select(is_nan, nan, signed)?;
         self.op(ops::arith::TRUNCI, &[signed], byte)
     }
@@ -138,11 +132,11 @@ impl<'c> Builder<'c> {
             Round::Down => None,
             Round::Up => {
                 let zero = self.int(int, 0);
-                Some(self.compare(GREATER, fraction, zero)?)
+                Some(self.compare(CmpI::Sgt, fraction, zero)?)
             }
             Round::Nearest => {
                 let half = self.int(int, 1 << 22);
-                Some(self.compare(GREATER_OR_EQUAL, fraction, half)?)
+                Some(self.compare(CmpI::Sge, fraction, half)?)
             }
         };
         let mut code = exponent;
@@ -156,7 +150,7 @@ impl<'c> Builder<'c> {
             code = self.binary(ops::arith::MINSI, code, largest)?;
         }
         // Infinity and NaN.
-        let is_special = self.compare(EQUAL, exponent, ones)?;
+        let is_special = self.compare(CmpI::Eq, exponent, ones)?;
         let code = self.select(is_special, ones, code)?;
         self.op(ops::arith::TRUNCI, &[code], byte)
     }
@@ -217,7 +211,7 @@ impl<'c> Builder<'c> {
             for k in 0..8 / bits {
                 let k_index = b.int(at.ty(), k);
                 let place = b.binary(ops::arith::ADDI, from, k_index)?;
-                let is_inside = b.compare(LESS, place, size)?;
+                let is_inside = b.compare(CmpI::Slt, place, size)?;
                 let place = b.select(is_inside, place, first)?;
                 let element = b.op(ops::tensor::EXTRACT, &[source, place], byte)?;
                 let element = b.binary(ops::arith::ANDI, element, mask)?;

@@ -2,15 +2,12 @@
 
 use super::builder::{Builder, Failure};
 use super::operand::Operand;
+use super::predicate::CmpI;
 use super::symbolic::Dim;
 use monopour_ir::{Type, Value, ops};
 
 /// Most elements that are read one by one.
 const MAX_READ: i64 = 64;
-
-/// Predicates of integers.
-const EQUAL: i64 = 0;
-const LESS: i64 = 2;
 
 impl<'c> Builder<'c> {
     /// The elements of an operand of integers as index values: constants, sizes, or read at run time.
@@ -62,7 +59,7 @@ impl<'c> Builder<'c> {
     /// # Errors
     /// MLIR's diagnostics.
     pub fn where_less(&mut self, [x, y]: [Value<'c>; 2], [a, b]: [Value<'c>; 2]) -> Result<Value<'c>, Failure> {
-        let less = self.compare(LESS, x, y)?;
+        let less = self.compare(CmpI::Slt, x, y)?;
         self.select(less, a, b)
     }
 
@@ -92,7 +89,7 @@ impl<'c> Builder<'c> {
             let d = self.int(index, d as i64);
             let mut is = self.int(truth, 0);
             for axis in axes {
-                let equal = self.compare(EQUAL, *axis, d)?;
+                let equal = self.compare(CmpI::Eq, *axis, d)?;
                 is = self.binary(ops::arith::ORI, is, equal)?;
             }
             out.push(is);
@@ -111,7 +108,7 @@ impl<'c> Builder<'c> {
         for (size, is_out) in sizes.iter().zip(left_out) {
             for (at, found) in found.iter_mut().enumerate() {
                 let at = self.int(index, at as i64);
-                let here = self.compare(EQUAL, place, at)?;
+                let here = self.compare(CmpI::Eq, place, at)?;
                 let taken = self.select(here, *size, *found)?;
                 *found = self.select(*is_out, *found, taken)?;
             }

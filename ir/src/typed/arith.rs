@@ -59,6 +59,22 @@ impl CmpIPredicate {
     pub fn is_unsigned(self) -> bool {
         matches!(self, Self::Ult | Self::Ule | Self::Ugt | Self::Uge)
     }
+    /// Whether two numbers compare so; of fewer than 64 bits they are extended by their sign.
+    pub fn holds(self, a: i64, b: i64) -> bool {
+        let (ua, ub) = (a.cast_unsigned(), b.cast_unsigned());
+        match self {
+            Self::Eq => a == b,
+            Self::Ne => a != b,
+            Self::Slt => a < b,
+            Self::Sle => a <= b,
+            Self::Sgt => a > b,
+            Self::Sge => a >= b,
+            Self::Ult => ua < ub,
+            Self::Ule => ua <= ub,
+            Self::Ugt => ua > ub,
+            Self::Uge => ua >= ub,
+        }
+    }
 }
 
 predicates! {

@@ -110,7 +110,7 @@ impl ScalarOp {
             ScalarOp::Int1(f, width) => Scalar::Int(wrap(f(signed(a, width), width), width)),
             ScalarOp::FloatTest(f) => Scalar::Int(i64::from(f(a.float()))),
             ScalarOp::CompareFloat(p) => Scalar::Int(i64::from(compare_float(p, a.float(), b.float()))),
-            ScalarOp::CompareInt(p, width) => Scalar::Int(i64::from(compare_int(p, a, b, width))),
+            ScalarOp::CompareInt(p, width) => Scalar::Int(i64::from(p.holds(signed(a, width), signed(b, width)))),
             ScalarOp::Select => {
                 if a.int() & 1 == 1 {
                     b
@@ -326,24 +326,6 @@ fn compare_float(predicate: CmpFPredicate, a: f64, b: f64) -> bool {
         P::Une => a != b,
         P::Uno => unordered,
         P::AlwaysTrue => true,
-    }
-}
-
-fn compare_int(predicate: CmpIPredicate, a: Scalar, b: Scalar, width: u32) -> bool {
-    use CmpIPredicate as P;
-    let (a, b) = (signed(a, width), signed(b, width));
-    let (ua, ub) = (unsigned(a, width), unsigned(b, width));
-    match predicate {
-        P::Eq => a == b,
-        P::Ne => a != b,
-        P::Slt => a < b,
-        P::Sle => a <= b,
-        P::Sgt => a > b,
-        P::Sge => a >= b,
-        P::Ult => ua < ub,
-        P::Ule => ua <= ub,
-        P::Ugt => ua > ub,
-        P::Uge => ua >= ub,
     }
 }
 

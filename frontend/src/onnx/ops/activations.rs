@@ -3,12 +3,10 @@
 use super::compare::convert;
 use super::elementwise::{Function, MAX, apply, compute, map};
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::{CmpF, Predicate};
 use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, Tensor};
 use monopour_ir::{Value, ops};
 use std::rc::Rc;
-
-/// Ordered, greater.
-const GREATER: i64 = 2;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("Relu", 6, |b, cx| apply(b, cx, RELU), "");
@@ -73,7 +71,7 @@ pub(super) fn where_positive<'c>(
     below: impl FnOnce(&mut Builder<'c>, Value<'c>) -> Result<Value<'c>, Failure>,
 ) -> Result<Value<'c>, Failure> {
     let zero = b.number(x.ty(), 0.0);
-    let positive = b.compare(GREATER, x, zero)?;
+    let positive = b.compare(CmpF::Ogt, x, zero)?;
     let below = below(b, x)?;
     b.select(positive, x, below)
 }
@@ -107,8 +105,7 @@ pub(super) fn prelu<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result
     let multiply = if x.dtype.is_float() { ops::arith::MULF } else { ops::arith::MULI };
     let result = b.elementwise(&[x, slope], x.dtype, |b, e| {
         let zero = b.number(e[0].ty(), 0.0);
-        // The same predicate means greater of floats and signed integers in their own numbering.
-        let positive = b.compare(if e[0].ty().is_float() { GREATER } else { 4 }, e[0], zero)?;
+        let positive = b.compare(Predicate::greater(x.dtype), e[0], zero)?;
         let below = b.binary(multiply, e[0], e[1])?;
         b.select(positive, e[0], below)
     })?;
@@ -145,7 +142,7 @@ fn thresholded_relu<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result
     let alpha = cx.float("alpha", 1.0)?;
     map(b, cx, |b, x| {
         let (bound, zero) = (b.number(x.ty(), alpha), b.number(x.ty(), 0.0));
-        let above = b.compare(GREATER, x, bound)?;
+        let above = b.compare(CmpF::Ogt, x, bound)?;
         b.select(above, x, zero)
     })
 }
@@ -258,8 +255,8 @@ fn shrink<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         let e = convert(b, x.dtype, float, e[0])?;
         let (low, high, zero) = (b.number(e.ty(), -bound), b.number(e.ty(), bound), b.number(e.ty(), 0.0));
         let (up, down) = (offset(b, e, bias)?, offset(b, e, -bias)?);
-        let above = b.compare(GREATER, e, high)?;
-        let below = b.compare(GREATER, low, e)?;
+        let above = b.compare(CmpF::Ogt, e, high)?;
+        let below = b.compare(CmpF::Ogt, low, e)?;
         let y = b.select(above, down, zero)?;
         let y = b.select(below, up, y)?;
         convert(b, float, x.dtype, y)

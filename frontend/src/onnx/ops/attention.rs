@@ -12,16 +12,11 @@ use super::normalization::softmax_over;
 use super::reductions::{Kind, kept, over};
 use super::slices::join;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::{CmpF, CmpI};
 use crate::onnx::structured::identity;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Type, Value, ops};
-
-/// Ordered, equal.
-const EQUAL: i64 = 1;
-/// Signed less, signed less or equal.
-const LESS: i64 = 2;
-const LESS_OR_EQUAL: i64 = 3;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("Attention", 23, attention, "");
@@ -375,7 +370,7 @@ fn seen<'c>(
         Some(_) => {
             let count = per_batch.next().expect("invariant: the number of keys is an operand");
             let count = b.op(ops::arith::INDEX_CAST, &[count], index)?;
-            tests.push(b.compare(LESS, key, count)?);
+            tests.push(b.compare(CmpI::Slt, key, count)?);
             Some(count)
         }
         None => None,
@@ -395,12 +390,12 @@ fn seen<'c>(
     if let Some(right) = right {
         let right = b.int(index, right);
         let last = b.binary(ops::arith::ADDI, query, right)?;
-        tests.push(b.compare(LESS_OR_EQUAL, key, last)?);
+        tests.push(b.compare(CmpI::Sle, key, last)?);
     }
     if let Some(left) = mask.left {
         let left = b.int(index, left);
         let first = b.binary(ops::arith::SUBI, query, left)?;
-        tests.push(b.compare(LESS_OR_EQUAL, first, key)?);
+        tests.push(b.compare(CmpI::Sle, first, key)?);
     }
     let mut all: Option<Value> = None;
     for test in tests {
@@ -427,7 +422,7 @@ fn weights<'c>(
     let most = kept(b, &most, &x, &[3])?;
     let powers = b.elementwise(&[&x, &most], x.dtype, |b, e| {
         let (hidden, zero) = (b.number(e[1].ty(), f64::NEG_INFINITY), b.number(e[1].ty(), 0.0));
-        let none = b.compare(EQUAL, e[1], hidden)?;
+        let none = b.compare(CmpF::Oeq, e[1], hidden)?;
         let most = b.select(none, zero, e[1])?;
         let rest = b.binary(ops::arith::SUBF, e[0], most)?;
         b.unary(ops::math::EXP, rest)
@@ -436,7 +431,7 @@ fn weights<'c>(
     let sum = kept(b, &sum, &x, &[3])?;
     b.elementwise(&[&powers, &sum], x.dtype, |b, e| {
         let zero = b.number(e[1].ty(), 0.0);
-        let none = b.compare(EQUAL, e[1], zero)?;
+        let none = b.compare(CmpF::Oeq, e[1], zero)?;
         let one = b.number(e[1].ty(), 1.0);
         let sum = b.select(none, one, e[1])?;
         b.binary(ops::arith::DIVF, e[0], sum)

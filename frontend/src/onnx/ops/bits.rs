@@ -1,6 +1,7 @@
 //! Bits of elements: shifts, and elements read as another type.
 
 use crate::onnx::operand::{Known, Operand};
+use crate::onnx::predicate::CmpI;
 use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, Tensor};
 use monopour_ir::{Type, Value, ops};
 use std::rc::Rc;
@@ -9,11 +10,6 @@ pub(super) fn register(registry: &mut Registry) {
     registry.op("BitShift", 11, shift, "");
     registry.op("BitCast", 26, cast, "");
 }
-
-/// Unsigned less.
-const BELOW: i64 = 6;
-/// Unequal.
-const UNEQUAL: i64 = 1;
 
 fn shift<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, y) = (cx.operand(0)?, cx.operand(1)?);
@@ -30,7 +26,7 @@ fn shift<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         let ty = e[0].ty();
         let (zero, width, last) = (b.int(ty, 0), b.int(ty, bits), b.int(ty, bits - 1));
         // Negative ones are large, read as unsigned.
-        let inside = b.compare(BELOW, e[1], width)?;
+        let inside = b.compare(CmpI::Ult, e[1], width)?;
         let name = match (right, arithmetic) {
             (false, _) => ops::arith::SHLI,
             (true, false) => ops::arith::SHRUI,
@@ -73,7 +69,7 @@ fn reread<'c>(b: &mut Builder<'c>, to: DataType, x: Value<'c>) -> Result<Value<'
     }
     if ty == truth {
         let zero = b.int(x.ty(), 0);
-        return b.compare(UNEQUAL, x, zero);
+        return b.compare(CmpI::Ne, x, zero);
     }
     b.op(ops::arith::BITCAST, &[x], ty)
 }

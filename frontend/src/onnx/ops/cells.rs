@@ -3,13 +3,11 @@
 use super::activations::{exponential, hard, offset, scaled, sigmoid, softplus, softsign, where_positive};
 use super::recurrence::{parts, range};
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::{CmpF, CmpI};
 use crate::onnx::structured::identity;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, Expr, Failure, LoopKind, Structured};
 use monopour_ir::{Value, ops};
-
-/// Ordered, greater or equal.
-const GREATER_OR_EQUAL: i64 = 3;
 
 /// Kind of a cell.
 #[derive(Clone, Copy, PartialEq)]
@@ -82,7 +80,7 @@ impl Activation {
             "leakyrelu" => where_positive(b, x, |b, x| scaled(b, x, alpha)),
             "thresholdedrelu" => {
                 let bound = b.number(x.ty(), alpha);
-                let above = b.compare(GREATER_OR_EQUAL, x, bound)?;
+                let above = b.compare(CmpF::Oge, x, bound)?;
                 b.select(above, x, zero)
             }
             "scaledtanh" => {
@@ -120,9 +118,6 @@ pub(super) struct Ended<'c> {
     /// The step.
     pub step: Value<'c>,
 }
-
-/// Signed less.
-const LESS: i64 = 2;
 
 impl<'c> Cell<'c> {
     /// In a body: an activation of a bounded value.
@@ -189,7 +184,7 @@ impl<'c> Cell<'c> {
             let new = body(b, old, rest)?;
             let Some(ended) = ended else { return Ok(new) };
             let length = b.op(ops::arith::INDEX_CAST, &[rest[operands.len()]], ended.step.ty())?;
-            let runs = b.compare(LESS, ended.step, length)?;
+            let runs = b.compare(CmpI::Slt, ended.step, length)?;
             new.iter().zip(old).map(|(new, old)| b.select(runs, *new, *old)).collect()
         })?;
         Ok(values.into_iter().map(|value| Operand::value(dtype, shape.clone(), value)).collect())

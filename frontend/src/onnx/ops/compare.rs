@@ -2,6 +2,7 @@
 
 use super::elementwise::{Function, apply};
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::{CmpF, CmpI, Predicate};
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{
     Builder, DataType, Failure, Narrowing, NodeContext, Registry, Results, Round, Tensor, fold, structured,
@@ -12,23 +13,34 @@ use std::rc::Rc;
 /// A comparison in its forms.
 #[derive(Clone, Copy)]
 pub(super) struct Comparison {
-    /// Predicates of floats, signed and unsigned integers.
-    predicates: [i64; 3],
+    predicate: fn(DataType) -> Predicate,
     floats: fn(&[f64]) -> bool,
     /// Of the difference of two sizes.
     difference: fn(&Dim) -> Option<bool>,
 }
 
-pub(super) const EQUAL: Comparison =
-    Comparison { predicates: [1, 0, 0], floats: |x| x[0] == x[1], difference: |d| d.as_constant().map(|d| d == 0) };
+pub(super) const EQUAL: Comparison = Comparison {
+    predicate: Predicate::equal,
+    floats: |x| x[0] == x[1],
+    difference: |d| d.as_constant().map(|d| d == 0),
+};
 pub(super) const LESS: Comparison =
-    Comparison { predicates: [4, 2, 6], floats: |x| x[0] < x[1], difference: |d| d.as_constant().map(|d| d < 0) };
-const LESS_OR_EQUAL: Comparison =
-    Comparison { predicates: [5, 3, 7], floats: |x| x[0] <= x[1], difference: |d| d.as_constant().map(|d| d <= 0) };
-pub(super) const GREATER: Comparison =
-    Comparison { predicates: [2, 4, 8], floats: |x| x[0] > x[1], difference: |d| d.as_constant().map(|d| d > 0) };
-const GREATER_OR_EQUAL: Comparison =
-    Comparison { predicates: [3, 5, 9], floats: |x| x[0] >= x[1], difference: |d| d.as_constant().map(|d| d >= 0) };
+    Comparison { predicate: Predicate::less, floats: |x| x[0] < x[1], difference: |d| d.as_constant().map(|d| d < 0) };
+const LESS_OR_EQUAL: Comparison = Comparison {
+    predicate: Predicate::less_or_equal,
+    floats: |x| x[0] <= x[1],
+    difference: |d| d.as_constant().map(|d| d <= 0),
+};
+pub(super) const GREATER: Comparison = Comparison {
+    predicate: Predicate::greater,
+    floats: |x| x[0] > x[1],
+    difference: |d| d.as_constant().map(|d| d > 0),
+};
+const GREATER_OR_EQUAL: Comparison = Comparison {
+    predicate: Predicate::greater_or_equal,
+    floats: |x| x[0] >= x[1],
+    difference: |d| d.as_constant().map(|d| d >= 0),
+};
 const NOT: Function =
     Function { body: flip, floats: |_| f64::NAN, sizes: |x| x[0].as_constant().map(|v| Dim::constant(1 - v)) };
 const BITWISE_NOT: Function =
@@ -60,7 +72,7 @@ pub(super) fn register(registry: &mut Registry) {
 pub(super) fn comparison<'c>(
     b: &mut Builder<'c>,
     cx: &NodeContext<'_, 'c>,
-    Comparison { predicates, floats, difference }: Comparison,
+    Comparison { predicate, floats, difference }: Comparison,
 ) -> Results<'c> {
     let operands = [cx.operand(0)?, cx.operand(1)?];
     let from = operands[0].dtype;
@@ -77,8 +89,7 @@ pub(super) fn comparison<'c>(
             return Ok(vec![folded]);
         }
     }
-    let unsigned = from.is_unsigned() || from == DataType::Bool;
-    let predicate = if from.is_float() { predicates[0] } else { predicates[1 + usize::from(unsigned)] };
+    let predicate = predicate(from);
     let result = b.elementwise_of_shape(&operands, DataType::Bool, shape, |b, x| b.compare(predicate, x[0], x[1]))?;
     Ok(vec![result])
 }
@@ -104,8 +115,7 @@ fn flip<'c>(b: &mut Builder<'c>, _: DataType, x: &[Value<'c>]) -> Result<Value<'
 }
 
 fn is_nan<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    // Unordered with itself.
-    Ok(vec![b.elementwise(&[cx.operand(0)?], DataType::Bool, |b, x| b.compare(14, x[0], x[0]))?])
+    Ok(vec![b.elementwise(&[cx.operand(0)?], DataType::Bool, |b, x| b.compare(CmpF::Uno, x[0], x[0]))?])
 }
 
 fn is_inf<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
@@ -115,10 +125,10 @@ fn is_inf<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         match (negative, positive) {
             (true, true) => {
                 let size = b.unary(ops::math::ABSF, x[0])?;
-                b.compare(1, size, infinity)
+                b.compare(CmpF::Oeq, size, infinity)
             }
             (false, false) => Ok(b.int(monopour_ir::Type::integer(b.context(), 1), 0)),
-            _ => b.compare(1, x[0], infinity),
+            _ => b.compare(CmpF::Oeq, x[0], infinity),
         }
     })?;
     Ok(vec![result])
@@ -238,8 +248,9 @@ pub(super) fn convert<'c>(
     let unsigned = from.is_unsigned() || from == DataType::Bool;
     if to == DataType::Bool {
         let zero = b.number(x.ty(), 0.0);
-        // Unordered or unequal: NaN is true.
-        return b.compare(if from.is_float() { 13 } else { 1 }, x, zero);
+        // NaN is true.
+        let unequal = if from.is_float() { Predicate::from(CmpF::Une) } else { CmpI::Ne.into() };
+        return b.compare(unequal, x, zero);
     }
     let (from_bits, to_bits) =
         (x.ty().float_width().or(x.ty().integer_width()), ty.float_width().or(ty.integer_width()));

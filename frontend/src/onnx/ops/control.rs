@@ -12,15 +12,13 @@
 use super::shapes::scalar;
 use crate::onnx::graph::{Graph, ValueType};
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results};
 use monopour_ir::{Block, InsertionPoint, OpSpec, Region, Rewriter, Type, Value, ops};
 
 /// Most iterations that are unrolled.
 const MAX_UNROLLED: i64 = 4096;
-
-/// Signed less.
-const LESS: i64 = 2;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("If", 1, branch, "branches of different ranks; sequences, where the condition is not a constant");
@@ -407,7 +405,7 @@ impl<'a, 'c> Loop<'a, 'c> {
         let regions = (region_of(before), region_of(after));
         b.inside(InsertionPoint::End(before), |b| {
             let arguments = before.args();
-            let (is_left, goes_on) = (b.compare(LESS, arguments[0], count)?, b.read(arguments[1], &[])?);
+            let (is_left, goes_on) = (b.compare(CmpI::Slt, arguments[0], count)?, b.read(arguments[1], &[])?);
             let both = b.binary(ops::arith::ANDI, is_left, goes_on)?;
             b.create(OpSpec::new(ops::scf::CONDITION, loc).operands(&[both]).operands(&arguments))
         })?;

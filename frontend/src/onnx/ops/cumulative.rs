@@ -4,6 +4,7 @@
 //! after step `k` an element holds the sum of the `2^k` up to it.
 
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, structured};
 use monopour_ir::{Block, InsertionPoint, OpSpec, Region, Type, Value, ops};
@@ -12,12 +13,6 @@ use monopour_ir::{Block, InsertionPoint, OpSpec, Region, Type, Value, ops};
 const MAX_DIRECT: i64 = 256;
 /// Doublings of a dimension of unknown size.
 const MAX_DOUBLINGS: i64 = 31;
-
-/// Predicates of integers.
-const EQUAL: i64 = 0;
-const LESS: i64 = 2;
-const LESS_OR_EQUAL: i64 = 3;
-const GREATER: i64 = 4;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("CumSum", 11, |b, cx| along_axis(b, cx, false), "");
@@ -85,7 +80,7 @@ fn along_axis<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, product: bool) 
             None => result,
             Some(other) => {
                 let axis = b.int(at.ty(), axis as i64);
-                let is_it = b.compare(EQUAL, at, axis)?;
+                let is_it = b.compare(CmpI::Eq, at, axis)?;
                 b.elementwise(&[&result, &other], x.dtype, |b, e| b.select(is_it, e[0], e[1]))?
             }
         });
@@ -110,7 +105,7 @@ fn direct<'c>(b: &mut Builder<'c>, x: &Operand<'c>, kind: Kind) -> Result<Operan
     let results = b.structured(&op, |b, e| {
         let (at, from) = (b.loop_index(1)?, b.loop_index(3)?);
         let (first, last) = if kind.reverse { (at, from) } else { (from, at) };
-        let counts = b.compare(if kind.exclusive { LESS } else { LESS_OR_EQUAL }, first, last)?;
+        let counts = b.compare(if kind.exclusive { CmpI::Slt } else { CmpI::Sle }, first, last)?;
         let neutral = b.number(e[0].ty(), kind.neutral());
         let element = b.select(counts, e[0], neutral)?;
         Ok(vec![kind.combine(b, x.dtype, e[1], element)?])
@@ -143,7 +138,7 @@ fn doubled<'c>(b: &mut Builder<'c>, x: &Operand<'c>, kind: Kind) -> Result<Opera
             let place = from_end(b, inside, size, kind.reverse)?;
             let element = b.read(source, &[at[0], place, at[2]])?;
             let neutral = b.number(element.ty(), kind.neutral());
-            let is_first = b.compare(EQUAL, at[1], zero)?;
+            let is_first = b.compare(CmpI::Eq, at[1], zero)?;
             b.select(is_first, neutral, element)
         })?;
     }
@@ -181,7 +176,7 @@ fn step<'c>(b: &mut Builder<'c>, x: &Operand<'c>, by: Value<'c>, kind: Kind) -> 
         let (row, at, column) = (b.loop_index(0)?, b.loop_index(1)?, b.loop_index(2)?);
         let zero = b.int(at.ty(), 0);
         let before = b.binary(ops::arith::SUBI, at, by)?;
-        let is_first = b.compare(LESS, before, zero)?;
+        let is_first = b.compare(CmpI::Slt, before, zero)?;
         let place = b.binary(ops::arith::MAXSI, before, zero)?;
         let other = b.read(source, &[row, place, column])?;
         let sum = kind.combine(b, x.dtype, other, e[0])?;
@@ -197,7 +192,7 @@ fn doublings<'c>(b: &mut Builder<'c>, x: &Operand<'c>, size: Value<'c>, kind: Ki
     let mut count = zero;
     for k in 0..MAX_DOUBLINGS {
         let by = b.int(index, 1 << k);
-        let is_more = b.compare(GREATER, size, by)?;
+        let is_more = b.compare(CmpI::Sgt, size, by)?;
         let more = b.int(index, k + 1);
         count = b.select(is_more, more, count)?;
     }
@@ -247,7 +242,7 @@ pub(super) fn lower_bound<'c>(
         let probe = b.binary(ops::arith::SUBI, next, one)?;
         let inside = b.binary(ops::arith::MINSI, probe, last)?;
         let is_less = less(b, inside)?;
-        let fits = b.compare(LESS_OR_EQUAL, next, count)?;
+        let fits = b.compare(CmpI::Sle, next, count)?;
         let moves = b.binary(ops::arith::ANDI, is_less, fits)?;
         found = b.select(moves, next, found)?;
     }
@@ -269,7 +264,7 @@ pub(super) fn set_positions<'c>(b: &mut Builder<'c>, flags: &Operand<'c>) -> Res
         let found = lower_bound(b, &flags.shape[0], |b, place| {
             // The element number `at` is the first behind more than `at` set flags.
             let sum = b.read(sums, &[place])?;
-            b.compare(LESS_OR_EQUAL, sum, at)
+            b.compare(CmpI::Sle, sum, at)
         })?;
         b.op(ops::arith::INDEX_CAST, &[found], int)
     })

@@ -1,6 +1,7 @@
 //! Arithmetic and functions of numbers, element by element.
 
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::{CmpF, CmpI, Predicate};
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, fold, structured};
 use monopour_ir::{Type, Value, ops};
@@ -266,13 +267,11 @@ fn reciprocal<'c>(b: &mut Builder<'c>, _: DataType, x: &[Value<'c>]) -> Result<V
 fn sign<'c>(b: &mut Builder<'c>, dtype: DataType, x: &[Value<'c>]) -> Result<Value<'c>, Failure> {
     let ty = x[0].ty();
     let [zero, one, minus] = [0.0, 1.0, -1.0].map(|n| b.number(ty, n));
-    // Predicates: ordered less and greater of floats; unsigned or signed ones of integers.
-    let (less, greater) = if dtype.is_float() { (4, 2) } else { (2, if dtype.is_unsigned() { 8 } else { 4 }) };
-    let above = b.compare(greater, x[0], zero)?;
+    let above = b.compare(Predicate::greater(dtype), x[0], zero)?;
     let rest = if dtype.is_unsigned() {
         zero
     } else {
-        let below = b.compare(less, x[0], zero)?;
+        let below = b.compare(Predicate::less(dtype), x[0], zero)?;
         // NaN and both zeros stay.
         let keep = if dtype.is_float() { x[0] } else { zero };
         b.select(below, minus, keep)?
@@ -346,7 +345,7 @@ const MODULO: Function = Function {
         let rest = b.binary(ops::arith::REMSI, x[0], x[1])?;
         let zero = b.int(rest.ty(), 0);
         let signs = b.binary(ops::arith::XORI, rest, x[1])?;
-        let (differ, some) = (b.compare(2, signs, zero)?, b.compare(1, rest, zero)?);
+        let (differ, some) = (b.compare(CmpI::Slt, signs, zero)?, b.compare(CmpI::Ne, rest, zero)?);
         let moved = b.binary(ops::arith::ADDI, rest, x[1])?;
         let both = b.op(ops::arith::ANDI, &[differ, some], Type::integer(b.context(), 1))?;
         b.select(both, moved, rest)
@@ -362,8 +361,7 @@ const MODULO: Function = Function {
 fn remainder<'c>(b: &mut Builder<'c>, x: &[Value<'c>]) -> Result<Value<'c>, Failure> {
     let rest = b.binary(ops::arith::REMF, x[0], x[1])?;
     let (dividend, divisor) = (b.unary(ops::math::ABSF, x[0])?, b.unary(ops::math::ABSF, x[1])?);
-    // Ordered less.
-    let is_less = b.compare(4, dividend, divisor)?;
+    let is_less = b.compare(CmpF::Olt, dividend, divisor)?;
     b.select(is_less, x[0], rest)
 }
 
@@ -372,9 +370,8 @@ fn float_modulo<'c>(b: &mut Builder<'c>, x: &[Value<'c>]) -> Result<Value<'c>, F
     let rest = remainder(b, x)?;
     let zero = b.number(rest.ty(), 0.0);
     let truth = Type::integer(b.context(), 1);
-    // Ordered less; ordered and not equal.
-    let (below, negative) = (b.compare(4, rest, zero)?, b.compare(4, x[1], zero)?);
-    let some = b.compare(6, rest, zero)?;
+    let (below, negative) = (b.compare(CmpF::Olt, rest, zero)?, b.compare(CmpF::Olt, x[1], zero)?);
+    let some = b.compare(CmpF::One, rest, zero)?;
     let differ = b.op(ops::arith::XORI, &[below, negative], truth)?;
     let both = b.op(ops::arith::ANDI, &[differ, some], truth)?;
     let moved = b.binary(ops::arith::ADDF, rest, x[1])?;

@@ -1,9 +1,10 @@
 //! Images made of windows: columns summed, pooled elements put back, centers cut out or framed.
 
 use super::compare::cast_to;
-use super::scalars::{EQ, Made, SLT, add, both, clamped, computed, div, indices, is_inside, like, mul, sub};
+use super::scalars::{Made, add, both, clamped, computed, div, indices, is_inside, like, mul, sub};
 use super::scatter::last_updates;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Value, ops};
@@ -32,7 +33,7 @@ impl<'c> Cover<'c> {
         let start = sub(b, from, reach)?;
         let (window, zero) = (div(b, start, stride)?, like(b, at, 0.0));
         let rest = b.binary(ops::arith::REMSI, start, stride)?;
-        let (whole, negative) = (b.compare(EQ, rest, zero)?, b.compare(SLT, start, zero)?);
+        let (whole, negative) = (b.compare(CmpI::Eq, rest, zero)?, b.compare(CmpI::Slt, start, zero)?);
         // A start before the first window has no window, whatever its quotient.
         let minus = like(b, window, -1.0);
         let window = b.select(negative, minus, window)?;

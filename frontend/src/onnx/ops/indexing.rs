@@ -4,15 +4,10 @@ use super::compare::convert;
 use super::movement::in_range;
 use super::shapes::scalar;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, structured};
 use monopour_ir::{Type, Value, ops};
-
-/// Predicates of integers.
-const EQUAL: i64 = 0;
-const LESS: i64 = 2;
-const LESS_OR_EQUAL: i64 = 3;
-const GREATER_OR_EQUAL: i64 = 5;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("GatherElements", 11, gather_elements, "");
@@ -95,7 +90,7 @@ fn one_hot<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let value = b.structured(&op, |b, e| {
         let at = convert(b, from, DataType::I64, e[0])?;
         let (place, own) = (in_range(b, at, size)?, b.loop_index(axis)?);
-        let is_hot = b.compare(EQUAL, place, own)?;
+        let is_hot = b.compare(CmpI::Eq, place, own)?;
         let (zero, one) = (b.int(own.ty(), 0), b.int(own.ty(), 1));
         let which = b.select(is_hot, one, zero)?;
         Ok(vec![b.read(source, &[which])?])
@@ -113,7 +108,7 @@ fn eye_like<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let result = b.computed(dtype, &x.shape, |b, at| {
         let k = b.int(at[0].ty(), k);
         let diagonal = b.binary(ops::arith::ADDI, at[0], k)?;
-        let is_on = b.compare(EQUAL, at[1], diagonal)?;
+        let is_on = b.compare(CmpI::Eq, at[1], diagonal)?;
         let (one, zero) = (b.number(element, 1.0), b.number(element, 0.0));
         b.select(is_on, one, zero)
     })?;
@@ -135,7 +130,7 @@ fn triangle<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let result = b.elementwise(&[x], x.dtype, |b, e| {
         let (row, column) = (b.loop_index(rank - 2)?, b.loop_index(rank - 1)?);
         let diagonal = b.binary(ops::arith::ADDI, row, k)?;
-        let stays = b.compare(if upper { GREATER_OR_EQUAL } else { LESS_OR_EQUAL }, column, diagonal)?;
+        let stays = b.compare(if upper { CmpI::Sge } else { CmpI::Sle }, column, diagonal)?;
         let zero = b.number(e[0].ty(), 0.0);
         b.select(stays, e[0], zero)
     })?;
@@ -153,7 +148,7 @@ fn reverse_sequence<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result
         let one = b.int(length.ty(), 1);
         let last = b.binary(ops::arith::SUBI, length, one)?;
         let back = b.binary(ops::arith::SUBI, last, at[time])?;
-        let is_inside = b.compare(LESS, at[time], length)?;
+        let is_inside = b.compare(CmpI::Slt, at[time], length)?;
         let mut place = at.to_vec();
         place[time] = b.select(is_inside, back, at[time])?;
         b.read(source, &place)

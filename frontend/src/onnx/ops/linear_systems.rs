@@ -1,8 +1,9 @@
 //! Determinants, by elimination with pivots.
 
 use super::compare::cast_to;
-use super::scalars::{EQ, OEQ, OLT, computed, div, element, like, mul, sub, wide};
+use super::scalars::{computed, div, element, like, mul, sub, wide};
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::{CmpF, CmpI};
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Type, Value, ops};
@@ -35,7 +36,7 @@ fn det<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
             let (row, zero) = (pivot_row(b, at, i[0])?, like(b, i[0], 0.0));
             let value = element(b, source, &[i[0], row, zero], sum)?;
             // Rows that change places change the sign.
-            let (negated, stays) = (b.unary(ops::arith::NEGF, value)?, b.compare(EQ, row, zero)?);
+            let (negated, stays) = (b.unary(ops::arith::NEGF, value)?, b.compare(CmpI::Eq, row, zero)?);
             let value = b.select(stays, value, negated)?;
             match so_far {
                 Some(so_far) => {
@@ -71,7 +72,7 @@ fn pivot<'c>(b: &mut Builder<'c>, matrix: &Operand<'c>) -> Result<Operand<'c>, F
         let at = b.loop_index(1)?;
         let at = b.op(ops::arith::INDEX_CAST, &[at], e[2].ty())?;
         let size = b.unary(ops::math::ABSF, e[0])?;
-        let better = b.compare(OLT, e[1], size)?;
+        let better = b.compare(CmpF::Olt, e[1], size)?;
         Ok(vec![b.select(better, size, e[1])?, b.select(better, at, e[2])?])
     })?;
     Ok(Operand::value(DataType::I32, shape, results[1]))
@@ -100,14 +101,14 @@ fn eliminated<'c>(
         let pivot = pivot_row(b, pivots, at[0])?;
         let (row, column) = (super::scalars::add(b, at[1], one)?, super::scalars::add(b, at[2], one)?);
         // The first row is where the pivot's was.
-        let is_pivot = b.compare(EQ, row, pivot)?;
+        let is_pivot = b.compare(CmpI::Eq, row, pivot)?;
         let row = b.select(is_pivot, zero, row)?;
         let value = element(b, source, &[at[0], row, column], sum)?;
         let first = element(b, source, &[at[0], row, zero], sum)?;
         let (above, by) =
             (element(b, source, &[at[0], pivot, column], sum)?, element(b, source, &[at[0], pivot, zero], sum)?);
         let (factor, none) = (div(b, first, by)?, like(b, by, 0.0));
-        let is_singular = b.compare(OEQ, by, none)?;
+        let is_singular = b.compare(CmpF::Oeq, by, none)?;
         let factor = b.select(is_singular, none, factor)?;
         let part = mul(b, factor, above)?;
         sub(b, value, part)

@@ -3,8 +3,9 @@
 use super::compare::convert;
 use super::normalization::softmax_over;
 use super::reductions::{Kind, kept, mean, over};
-use super::scalars::{EQ, OEQ, add, clamped, computed, div, element, like, mul, sub, wide};
+use super::scalars::{add, clamped, computed, div, element, like, mul, sub, wide};
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::{CmpF, CmpI};
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Type, ops};
@@ -48,7 +49,7 @@ fn likelihood<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, x: &Operand<'c>
             }
             if let Some(ignored) = ignored {
                 let (ignored, zero) = (b.int(class.ty(), ignored), like(b, value, 0.0));
-                let is_ignored = b.compare(EQ, class, ignored)?;
+                let is_ignored = b.compare(CmpI::Eq, class, ignored)?;
                 value = b.select(is_ignored, zero, value)?;
             }
             convert(b, sum, to, value)
@@ -104,7 +105,7 @@ fn hardmax<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let first = b.structured(&op, |b, e| {
         let at = b.loop_index(axis)?;
         let at = b.op(ops::arith::INDEX_CAST, &[at], e[2].ty())?;
-        let is_most = b.compare(OEQ, e[0], e[1])?;
+        let is_most = b.compare(CmpF::Oeq, e[0], e[1])?;
         let at = b.select(is_most, at, e[2])?;
         Ok(vec![b.binary(ops::arith::MINSI, e[2], at)?])
     })?[0];
@@ -114,7 +115,7 @@ fn hardmax<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let made = b.elementwise_of_shape(&[&first], x.dtype, x.shape.clone(), |b, e| {
         let at = b.loop_index(axis)?;
         let at = b.op(ops::arith::INDEX_CAST, &[at], e[0].ty())?;
-        let is_first = b.compare(EQ, at, e[0])?;
+        let is_first = b.compare(CmpI::Eq, at, e[0])?;
         let (one, zero) = (b.number(element, 1.0), b.number(element, 0.0));
         b.select(is_first, one, zero)
     })?;
@@ -155,7 +156,7 @@ fn lp_normalization<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result
     let result = b.elementwise(&[x, &sum], x.dtype, |b, e| {
         let norm = if p == 1 { e[1] } else { b.unary(ops::math::SQRT, e[1])? };
         let (quotient, zero) = (div(b, e[0], norm)?, like(b, norm, 0.0));
-        let is_zero = b.compare(OEQ, norm, zero)?;
+        let is_zero = b.compare(CmpF::Oeq, norm, zero)?;
         b.select(is_zero, zero, quotient)
     })?;
     Ok(vec![result])

@@ -8,15 +8,11 @@ use super::recurrence::{at, range};
 use super::rotary::{Position, Rotation, rotated};
 use super::slices::join;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::structured::identity;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Type, Value, ops};
-
-/// Signed less.
-const LESS: i64 = 2;
-/// Integers, equal.
-const EQUAL: i64 = 0;
 
 pub(super) fn register(registry: &mut Registry) {
     let mut op = |name: &str, lowering, missing| registry.add(DOMAIN, name, 1..=i64::MAX, lowering, missing);
@@ -112,7 +108,7 @@ fn added<'c>(
             let element = b.element(dtype)?;
             b.elementwise(&[&mask], dtype, |b, e| {
                 let zero = b.int(e[0].ty(), 0);
-                let hides = b.compare(EQUAL, e[0], zero)?;
+                let hides = b.compare(CmpI::Eq, e[0], zero)?;
                 let (filter, none) = (b.number(element, filter), b.number(element, 0.0));
                 b.select(hides, filter, none)
             })?
@@ -148,7 +144,7 @@ fn by_length<'c>(
     let value = b.structured(&op, |b, e| {
         let length = b.op(ops::arith::INDEX_CAST, &[e[0]], Type::index(b.context()))?;
         let key = b.loop_index(1)?;
-        let seen = b.compare(LESS, key, length)?;
+        let seen = b.compare(CmpI::Slt, key, length)?;
         let (filter, none) = (b.number(element, filter), b.number(element, 0.0));
         Ok(vec![b.select(seen, none, filter)?])
     })?[0];
@@ -301,7 +297,7 @@ fn appended<'c>(
         let place = b.op(ops::arith::INDEX_CAST, &[e[0]], index)?;
         let zero = b.int(index, 0);
         let token = b.binary(ops::arith::SUBI, at[2], place)?;
-        let is_past = b.compare(LESS, token, zero)?;
+        let is_past = b.compare(CmpI::Slt, token, zero)?;
         let token = b.binary(ops::arith::MAXSI, token, zero)?;
         let token = b.binary(ops::arith::MINSI, token, last)?;
         let new = b.op(ops::tensor::EXTRACT, &[source, at[0], at[1], token, at[3]], element)?;

@@ -7,6 +7,7 @@ use super::reductions::{kept, mean};
 use super::scalars::{Made, add, div, like, mul, sub};
 use crate::onnx::Results;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpF;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Structured, structured};
 use monopour_ir::{Value, ops};
@@ -123,7 +124,7 @@ fn leaky_relu<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     unary(b, cx, |b, x| {
         let (slope, zero) = (like(b, x, alpha), like(b, x, 0.0));
         let scaled = mul(b, x, slope)?;
-        let below = b.compare(super::scalars::OLT, x, zero)?;
+        let below = b.compare(CmpF::Olt, x, zero)?;
         b.select(below, scaled, x)
     })
 }

@@ -3,6 +3,7 @@
 use super::shapes::{broadcast_to, scalar};
 use super::slices::indexed;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, Failure, NodeContext, Registry, Results, fold};
 use monopour_ir::{Type, Value, ops};
@@ -248,7 +249,7 @@ pub(super) fn in_range<'c>(b: &mut Builder<'c>, at: Value<'c>, size: Value<'c>) 
     let at = b.op(ops::arith::INDEX_CAST, &[at], index)?;
     let zero = b.int(index, 0);
     // Signed less.
-    let negative = b.compare(2, at, zero)?;
+    let negative = b.compare(CmpI::Slt, at, zero)?;
     let moved = b.binary(ops::arith::ADDI, at, size)?;
     b.select(negative, moved, at)
 }

@@ -2,8 +2,9 @@
 
 use super::convolution::Windows;
 use super::reductions::{Kind, kept, mean, over};
-use super::scalars::{SLT, add, both, clamped, indices, is_inside, like, mul, sub};
+use super::scalars::{add, both, clamped, indices, is_inside, like, mul, sub};
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::{CmpI, Predicate};
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, Tensor};
 use monopour_ir::{Value, ops};
@@ -165,8 +166,7 @@ fn max_pool_with_indices<'c>(
     let mut op = over_windows(b, x, windows)?;
     op.outputs = vec![(best, all.clone()), (place, all)];
     let places = Places::new(b, x, windows)?;
-    // Greater, of floats, unsigned or signed integers.
-    let greater = if x.dtype.is_float() { 2 } else { [4, 8][usize::from(x.dtype.is_unsigned())] };
+    let greater = Predicate::greater(x.dtype);
     let results = b.structured(&op, |b, e| {
         let (element, inside, at) = places.element(b)?;
         let mut index = at[order[0]];
@@ -176,7 +176,7 @@ fn max_pool_with_indices<'c>(
         }
         let index = b.op(ops::arith::INDEX_CAST, &[index], e[2].ty())?;
         let none = like(b, e[2], 0.0);
-        let (is_first, is_more) = (b.compare(SLT, e[2], none)?, b.compare(greater, element, e[1])?);
+        let (is_first, is_more) = (b.compare(CmpI::Slt, e[2], none)?, b.compare(greater, element, e[1])?);
         let better = b.binary(ops::arith::ORI, is_first, is_more)?;
         let better = both(b, better, inside)?;
         Ok(vec![b.select(better, element, e[1])?, b.select(better, index, e[2])?])

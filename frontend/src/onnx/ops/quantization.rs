@@ -6,6 +6,7 @@ use super::products::matmul;
 use super::scalars::{add, between, bounds, div, like, mul, sub, wide};
 use crate::onnx::Results;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpF;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Failure, Narrowing, NodeContext, Registry};
 use monopour_ir::{Value, ops};
@@ -194,7 +195,7 @@ pub(super) fn dynamic<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<[Opera
         let span = sub(b, e[1], e[0])?;
         let (steps, zero, one) = (like(b, span, 255.0), like(b, span, 0.0), like(b, span, 1.0));
         let scale = div(b, span, steps)?;
-        let is_zero = b.compare(super::scalars::OEQ, span, zero)?;
+        let is_zero = b.compare(CmpF::Oeq, span, zero)?;
         b.select(is_zero, one, scale)
     })?;
     let zero = b.elementwise(&[&low, &scale], DataType::U8, |b, e| {

@@ -11,6 +11,7 @@ use super::recurrence::{at, for_each, range, with};
 use super::slices::join;
 use crate::onnx::graph::Attribute;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, structured};
 use monopour_ir::{Type, Value, ops};
@@ -246,7 +247,7 @@ fn shown<'c>(b: &mut Builder<'c>, state: &Operand<'c>, ended: Option<&Ended<'c>>
     let value = b.structured(&op, |b, e| {
         let length = b.op(ops::arith::INDEX_CAST, &[e[1]], Type::index(b.context()))?;
         // Signed less.
-        let runs = b.compare(2, ended.step, length)?;
+        let runs = b.compare(CmpI::Slt, ended.step, length)?;
         let zero = b.number(e[0].ty(), 0.0);
         Ok(vec![b.select(runs, e[0], zero)?])
     })?[0];

@@ -2,6 +2,7 @@
 
 use super::compare::convert;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::Predicate;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Type, Value, ops};
@@ -343,20 +344,11 @@ fn arg<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, largest: bool) -> Resu
         inputs: vec![(value, all)],
         outputs: vec![(best, out.clone()), (place, out)],
     };
-    let (float, unsigned) = (x.dtype.is_float(), x.dtype.is_unsigned());
-    let predicate = match (largest, last, float, unsigned) {
-        (true, false, true, _) => 2,
-        (true, true, true, _) => 3,
-        (false, false, true, _) => 4,
-        (false, true, true, _) => 5,
-        (true, false, false, false) => 4,
-        (true, true, false, false) => 5,
-        (false, false, false, false) => 2,
-        (false, true, false, false) => 3,
-        (true, false, false, true) => 8,
-        (true, true, false, true) => 9,
-        (false, false, false, true) => 6,
-        (false, true, false, true) => 7,
+    let predicate = match (largest, last) {
+        (true, false) => Predicate::greater(x.dtype),
+        (true, true) => Predicate::greater_or_equal(x.dtype),
+        (false, false) => Predicate::less(x.dtype),
+        (false, true) => Predicate::less_or_equal(x.dtype),
     };
     let results = b.structured(&op, |b, e| {
         let at = b.loop_index(axis)?;

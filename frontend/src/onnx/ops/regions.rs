@@ -1,11 +1,11 @@
 //! Pooling over regions of images.
 
 use super::scalars::{
-    Made, OLE, OLT, add, between, both, clamped, div, element, indices, like, most, mul, narrowed, sub, to_float,
-    to_index, wide,
+    Made, add, between, both, clamped, div, element, indices, like, most, mul, narrowed, sub, to_float, to_index, wide,
 };
 use crate::onnx::Results;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::{CmpF, CmpI};
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Structured};
 use monopour_ir::{Type, Value, ops};
@@ -108,7 +108,7 @@ fn roi_align<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         if takes_most {
             // A region without samples.
             let (nothing, zero) = (like(b, value, f64::NEG_INFINITY), like(b, value, 0.0));
-            let is_empty = b.compare(super::scalars::OEQ, value, nothing)?;
+            let is_empty = b.compare(CmpF::Oeq, value, nothing)?;
             value = b.select(is_empty, zero, value)?;
         }
         narrowed(b, value, sum, x.dtype)
@@ -177,7 +177,7 @@ fn sample<'c>(
         let inner = div(b, inner, at_least_one)?;
         let place = add(b, span.start, offset)?;
         let place = add(b, place, inner)?;
-        let is_one = b.compare(OLT, step, samples)?;
+        let is_one = b.compare(CmpF::Olt, step, samples)?;
         let (inside, pair) = pair(b, place, sizes[d])?;
         taps.push(pair);
         let merged = |b: &mut Builder<'c>, x: Option<Value<'c>>, y| x.map_or(Ok(y), |x| both(b, x, y));
@@ -208,7 +208,7 @@ type Pair<'c> = (Value<'c>, Vec<(Value<'c>, Value<'c>)>);
 fn pair<'c>(b: &mut Builder<'c>, place: Value<'c>, size: Value<'c>) -> Result<Pair<'c>, Failure> {
     let length = to_float(b, size, place.ty())?;
     let (minus, zero, one) = (like(b, place, -1.0), like(b, place, 0.0), like(b, place, 1.0));
-    let (from, to) = (b.compare(OLE, minus, place)?, b.compare(OLE, place, length)?);
+    let (from, to) = (b.compare(CmpF::Ole, minus, place)?, b.compare(CmpF::Ole, place, length)?);
     let inside = both(b, from, to)?;
     let last = sub(b, length, one)?;
     let place = between(b, place, [zero, last])?;
@@ -253,7 +253,7 @@ fn max_roi_pool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c
         for d in 0..2 {
             let bounds = bin(b, regions, (at[0], at[2 + d]), (d, scale, pooled[d]), (sum, sizes[2 + d]))?;
             let position = add(b, bounds[0], at[4 + d])?;
-            let is_in = b.compare(super::scalars::SLT, position, bounds[1])?;
+            let is_in = b.compare(CmpI::Slt, position, bounds[1])?;
             place.push(clamped(b, position, sizes[2 + d])?);
             inside = Some(match inside {
                 Some(inside) => both(b, inside, is_in)?,
@@ -267,7 +267,7 @@ fn max_roi_pool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c
     let result = Operand::value(sum, shape, value);
     let result = b.elementwise(&[&result], x.dtype, |b, e| {
         let (nothing, zero) = (like(b, e[0], f64::NEG_INFINITY), like(b, e[0], 0.0));
-        let is_empty = b.compare(super::scalars::OEQ, e[0], nothing)?;
+        let is_empty = b.compare(CmpF::Oeq, e[0], nothing)?;
         let value = b.select(is_empty, zero, e[0])?;
         narrowed(b, value, sum, x.dtype)
     })?;

@@ -12,6 +12,7 @@ use super::scalars::{Made, add, between, clamped, computed, element, is_inside, 
 use super::scalars::{to_float, to_index, wide};
 use crate::onnx::Results;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpF;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Structured};
 use monopour_ir::{Type, Value, ops};
@@ -225,8 +226,8 @@ pub(super) fn cubic_weight<'c>(b: &mut Builder<'c>, distance: Value<'c>, a: f64)
         })
     };
     let (near, far) = (polynomial(near)?, polynomial(far)?);
-    let is_far = b.compare(super::scalars::OLT, distance, two)?;
-    let is_near = b.compare(super::scalars::OLE, distance, one)?;
+    let is_far = b.compare(CmpF::Olt, distance, two)?;
+    let is_near = b.compare(CmpF::Ole, distance, one)?;
     let far = b.select(is_far, far, zero)?;
     b.select(is_near, near, far)
 }

@@ -1,8 +1,9 @@
 //! The axes of a resized image: scales, sizes and the place of a result within the image.
 
 use super::reductions::number;
-use super::scalars::{Made, OEQ, OLT, add, div, like, mul, sub, to_float};
+use super::scalars::{Made, add, div, like, mul, sub, to_float};
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpF;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Failure, NodeContext};
 use monopour_ir::{Type, Value, ops};
@@ -287,7 +288,7 @@ impl<'c> Along<'c> {
             Transformation::PytorchHalfPixel => {
                 let (count, minus) = (self.count.value(b), like(b, at, -0.5));
                 let one = like(b, count, 1.0);
-                let is_one = b.compare(OEQ, count, one)?;
+                let is_one = b.compare(CmpF::Oeq, count, one)?;
                 b.select(is_one, minus, place)?
             }
             Transformation::HalfPixelSymmetric => {
@@ -310,7 +311,7 @@ impl<'c> Along<'c> {
         let one = like(b, at, 1.0);
         let (span, steps) = (sub(b, length, one)?, sub(b, whole, one)?);
         let zero = like(b, at, 0.0);
-        let is_one = b.compare(OEQ, steps, zero)?;
+        let is_one = b.compare(CmpF::Oeq, steps, zero)?;
         let steps = b.select(is_one, one, steps)?;
         let moved = mul(b, at, span)?;
         let place = div(b, moved, steps)?;
@@ -333,7 +334,7 @@ impl<'c> Along<'c> {
         let from = mul(b, start, last)?;
         let place = add(b, place, from)?;
         let zero = like(b, place, 0.0);
-        let (below, above) = (b.compare(OLT, place, zero)?, b.compare(OLT, last, place)?);
+        let (below, above) = (b.compare(CmpF::Olt, place, zero)?, b.compare(CmpF::Olt, last, place)?);
         Ok((place, Some(b.binary(ops::arith::ORI, below, above)?)))
     }
 }

@@ -1,15 +1,11 @@
 //! Rotary embeddings: pairs of elements turned by the angle of a token's place.
 
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::structured::identity;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Type, Value, ops};
-
-/// Signed less.
-const LESS: i64 = 2;
-/// Integers, equal.
-const EQUAL: i64 = 0;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("RotaryEmbedding", 23, rotary, "");
@@ -158,7 +154,7 @@ fn pair<'c>(
     half: Value<'c>,
     interleaved: bool,
 ) -> Result<Pair<'c>, Failure> {
-    let is_turned = b.compare(LESS, at, turned)?;
+    let is_turned = b.compare(CmpI::Slt, at, turned)?;
     let zero = b.int(at.ty(), 0);
     // An element that stays reads the first pair.
     let at = b.select(is_turned, at, zero)?;
@@ -166,12 +162,12 @@ fn pair<'c>(
         let (one, two) = (b.int(at.ty(), 1), b.int(at.ty(), 2));
         let column = b.binary(ops::arith::DIVUI, at, two)?;
         let odd = b.binary(ops::arith::REMUI, at, two)?;
-        let is_first = b.compare(EQUAL, odd, zero)?;
+        let is_first = b.compare(CmpI::Eq, odd, zero)?;
         let (next, last) = (b.binary(ops::arith::ADDI, at, one)?, b.binary(ops::arith::SUBI, at, one)?);
         let partner = b.select(is_first, next, last)?;
         return Ok(Pair { partner, column, is_first, is_turned });
     }
-    let is_first = b.compare(LESS, at, half)?;
+    let is_first = b.compare(CmpI::Slt, at, half)?;
     let (next, last) = (b.binary(ops::arith::ADDI, at, half)?, b.binary(ops::arith::SUBI, at, half)?);
     let (partner, column) = (b.select(is_first, next, last)?, b.select(is_first, at, last)?);
     Ok(Pair { partner, column, is_first, is_turned })

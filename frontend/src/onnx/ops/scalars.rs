@@ -1,20 +1,13 @@
 //! Scalar arithmetic in bodies, and tensors whose elements a body computes from their indices.
 
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Failure, LoopKind, Structured, structured};
 use monopour_ir::{Type, Value, ops};
 
 /// A value, or why there is none.
 pub(super) type Made<'c> = Result<Value<'c>, Failure>;
-
-/// Predicates of floats that are ordered: equal, less, less or equal.
-pub(super) const OEQ: i64 = 1;
-pub(super) const OLT: i64 = 4;
-pub(super) const OLE: i64 = 5;
-/// Predicates of signed integers: equal, less.
-pub(super) const EQ: i64 = 0;
-pub(super) const SLT: i64 = 2;
 
 macro_rules! binary {
     ($($name:ident $float:ident $int:ident;)*) => {
@@ -74,7 +67,7 @@ pub(super) fn clamped<'c>(b: &mut Builder<'c>, at: Value<'c>, size: Value<'c>) -
 /// Whether an index is at least 0 and less than `size`.
 pub(super) fn is_inside<'c>(b: &mut Builder<'c>, at: Value<'c>, size: Value<'c>) -> Made<'c> {
     // Unsigned less.
-    b.compare(6, at, size)
+    b.compare(CmpI::Ult, at, size)
 }
 
 /// The values of sizes.

@@ -11,17 +11,13 @@ use super::movement::in_range;
 use super::reductions::{Kind, combine, first};
 use super::sorting::{Order, order_along};
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, structured};
 use monopour_ir::{Type, Value, ops};
 
 /// Beyond this number of updates they are sorted instead of compared with every place.
 const MAX_COMPARED: i64 = 2048;
-
-/// Predicates of integers.
-const EQUAL: i64 = 0;
-const LESS: i64 = 2;
-const GREATER_OR_EQUAL: i64 = 5;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("Scatter", 9, scatter_elements, "");
@@ -67,7 +63,7 @@ fn scatter_elements<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result
     let found = b.structured(&op, |b, e| {
         let (index, so_far) = (e[e.len() - 2], e[e.len() - 1]);
         let (place, own) = (in_range(b, index, size)?, b.loop_index(axis)?);
-        let is_it = b.compare(EQUAL, place, own)?;
+        let is_it = b.compare(CmpI::Eq, place, own)?;
         let Some(kind) = kind else {
             let number = b.loop_index(rank)?;
             let number = b.op(ops::arith::INDEX_CAST, &[number], so_far.ty())?;
@@ -101,7 +97,7 @@ impl<'c> Found<'c> {
             let old = b.read(source, loops)?;
             let (mut place, mut inside) = (loops.to_vec(), None);
             for d in (0..loops.len()).filter(is_smaller) {
-                let (one, fits) = (b.int(sizes[d].ty(), 1), b.compare(LESS, loops[d], sizes[d])?);
+                let (one, fits) = (b.int(sizes[d].ty(), 1), b.compare(CmpI::Slt, loops[d], sizes[d])?);
                 let last = b.binary(ops::arith::SUBI, sizes[d], one)?;
                 place[d] = b.binary(ops::arith::MINSI, loops[d], last)?;
                 inside = Some(match inside {
@@ -133,7 +129,7 @@ fn update_number<'c>(b: &mut Builder<'c>, found: Value<'c>) -> Result<Value<'c>,
 /// The update where there is one.
 fn chosen<'c>(b: &mut Builder<'c>, found: Value<'c>, update: Value<'c>, old: Value<'c>) -> Result<Value<'c>, Failure> {
     let zero = b.int(found.ty(), 0);
-    let is_some = b.compare(GREATER_OR_EQUAL, found, zero)?;
+    let is_some = b.compare(CmpI::Sge, found, zero)?;
     b.select(is_some, update, old)
 }
 
@@ -212,7 +208,7 @@ fn compared_winners<'c>(b: &mut Builder<'c>, flat: &Operand<'c>, places: &Dim) -
         let (own, number) = (b.loop_index(0)?, b.loop_index(1)?);
         let own = b.op(ops::arith::INDEX_CAST, &[own], e[0].ty())?;
         let number = b.op(ops::arith::INDEX_CAST, &[number], e[0].ty())?;
-        let is_it = b.compare(EQUAL, e[0], own)?;
+        let is_it = b.compare(CmpI::Eq, e[0], own)?;
         let number = b.select(is_it, number, e[1])?;
         Ok(vec![b.binary(ops::arith::MAXSI, e[1], number)?])
     })?[0];
@@ -235,15 +231,14 @@ fn sorted_winners<'c>(b: &mut Builder<'c>, flat: &Operand<'c>, places: &Dim) -> 
             let number = b.read(order, &[place])?;
             let number = as_index(b, number)?;
             let place = b.read(source, &[number])?;
-            // At most.
-            b.compare(3, place, own)
+            b.compare(CmpI::Sle, place, own)
         })?;
         let last = b.binary(ops::arith::SUBI, end, one)?;
         let last = b.binary(ops::arith::MAXSI, last, zero)?;
         let number = b.read(order, &[last])?;
         let index = as_index(b, number)?;
         let place = b.read(source, &[index])?;
-        let (is_it, none) = (b.compare(EQUAL, place, own)?, b.int(int, -1));
+        let (is_it, none) = (b.compare(CmpI::Eq, place, own)?, b.int(int, -1));
         b.select(is_it, number, none)
     })
 }
@@ -265,7 +260,7 @@ fn combined_updates<'c>(
     let value = b.structured(&op, |b, e| {
         let own = b.loop_index(0)?;
         let own = b.op(ops::arith::INDEX_CAST, &[own], e[0].ty())?;
-        let (is_it, neutral) = (b.compare(EQUAL, e[0], own)?, b.number(e[1].ty(), start));
+        let (is_it, neutral) = (b.compare(CmpI::Eq, e[0], own)?, b.number(e[1].ty(), start));
         let update = b.select(is_it, e[1], neutral)?;
         Ok(vec![combine(b, kind, rows.dtype, e[2], update)?])
     })?[0];
@@ -303,7 +298,7 @@ fn tensor_scatter<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<
             let around = b.binary(ops::arith::ADDI, rest, size)?;
             rest = b.where_less([rest, zero], [around, rest])?;
         }
-        let (from, to) = (b.compare(GREATER_OR_EQUAL, rest, zero)?, b.compare(LESS, rest, count)?);
+        let (from, to) = (b.compare(CmpI::Sge, rest, zero)?, b.compare(CmpI::Slt, rest, count)?);
         let inside = b.binary(ops::arith::ANDI, from, to)?;
         let last = b.binary(ops::arith::SUBI, count, one)?;
         let mut place = at.to_vec();

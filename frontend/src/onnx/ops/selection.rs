@@ -5,12 +5,10 @@ use super::cumulative::set_positions;
 use super::indexing::as_index;
 use super::slices::indexed;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results};
 use monopour_ir::{Type, Value, ops};
-
-/// Predicates of integers.
-const EQUAL: i64 = 0;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("NonZero", 9, non_zero, "");
@@ -41,7 +39,7 @@ fn non_zero<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         let mut chosen = rest;
         for (d, size) in sizes.iter().enumerate().rev() {
             let own = b.int(at[0].ty(), d as i64);
-            let (is_it, coordinate) = (b.compare(EQUAL, at[0], own)?, b.binary(ops::arith::REMUI, rest, *size)?);
+            let (is_it, coordinate) = (b.compare(CmpI::Eq, at[0], own)?, b.binary(ops::arith::REMUI, rest, *size)?);
             chosen = b.select(is_it, coordinate, chosen)?;
             rest = b.binary(ops::arith::DIVUI, rest, *size)?;
         }

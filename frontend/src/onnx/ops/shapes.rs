@@ -1,6 +1,7 @@
 //! Shapes, views and constants.
 
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, Structured, Tensor, fold};
 use crate::onnx::{LoopKind, structured};
@@ -132,7 +133,7 @@ fn reshape_by_data<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results
         let size = match x.shape.get(at).filter(|_| copies) {
             Some(own) => {
                 let own = b.index(own)?;
-                let is_zero = b.compare(0, size, zero)?;
+                let is_zero = b.compare(CmpI::Eq, size, zero)?;
                 b.select(is_zero, own, size)?
             }
             None => size,
@@ -211,7 +212,7 @@ fn unsqueeze_by_data<'c>(b: &mut Builder<'c>, x: &Operand<'c>, axes: &Operand<'c
         let mut size = one;
         for (at, own) in x.shape.iter().enumerate() {
             let (own, at) = (b.index(own)?, b.int(index, at as i64));
-            let here = b.compare(0, place, at)?;
+            let here = b.compare(CmpI::Eq, place, at)?;
             size = b.select(here, own, size)?;
         }
         let size = b.select(is_new, one, size)?;

@@ -2,8 +2,9 @@
 
 use super::compare::{cast_to, convert};
 use super::products::matmul;
-use super::scalars::{Made, OLE, OLT, add, between, computed, div, element, like, most, mul, sub, to_float, wide};
+use super::scalars::{Made, add, between, computed, div, element, like, most, mul, sub, to_float, wide};
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::{CmpF, CmpI};
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Value, ops};
@@ -52,13 +53,13 @@ fn circle<'c>(b: &mut Builder<'c>, length: &Dim, dtype: DataType) -> Result<Oper
         let angle = mul(b, part, angle)?;
         let (cos, sin) = (b.unary(ops::math::COS, angle)?, b.unary(ops::math::SIN, angle)?);
         let odd = b.binary(ops::arith::ANDI, quarter, one)?;
-        let is_odd = b.compare(0, odd, one)?;
+        let is_odd = b.compare(CmpI::Eq, odd, one)?;
         let value = b.select(is_odd, sin, cos)?;
         // Cosine, minus sine, minus cosine, sine.
         let negated = b.unary(ops::arith::NEGF, value)?;
         let next = add(b, quarter, one)?;
         let next = b.binary(ops::arith::ANDI, next, two)?;
-        let is_negative = b.compare(0, next, two)?;
+        let is_negative = b.compare(CmpI::Eq, next, two)?;
         b.select(is_negative, negated, value)
     })
 }
@@ -81,7 +82,7 @@ impl Transform {
         let negative = if self.inverse { part } else { made };
         let both = b.binary(ops::arith::ANDI, differs, negative)?;
         let one = like(b, both, 1.0);
-        let is_negative = b.compare(0, both, one)?;
+        let is_negative = b.compare(CmpI::Eq, both, one)?;
         let mut value = b.select(is_negative, negated, value)?;
         if self.half {
             value = doubled(b, value, n, length)?;
@@ -101,7 +102,7 @@ impl Transform {
 fn doubled<'c>(b: &mut Builder<'c>, value: Value<'c>, n: Value<'c>, length: Value<'c>) -> Made<'c> {
     let (zero, two) = (like(b, n, 0.0), like(b, n, 2.0));
     let twice = mul(b, n, two)?;
-    let (is_first, is_middle) = (b.compare(0, n, zero)?, b.compare(0, twice, length)?);
+    let (is_first, is_middle) = (b.compare(CmpI::Eq, n, zero)?, b.compare(CmpI::Eq, twice, length)?);
     let alone = b.binary(ops::arith::ORI, is_first, is_middle)?;
     let two = like(b, value, 2.0);
     let double = mul(b, value, two)?;
@@ -298,13 +299,13 @@ fn mel_weight_matrix<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Resul
             div(b, rise, run)
         };
         let (up, down) = (slope(low, row, [low, center])?, slope(row, high, [center, high])?);
-        let (after, before) = (b.compare(OLE, low, row)?, b.compare(OLE, row, center)?);
+        let (after, before) = (b.compare(CmpF::Ole, low, row)?, b.compare(CmpF::Ole, row, center)?);
         let rises = super::scalars::both(b, after, before)?;
         // Points that fall together.
-        let is_steep = b.compare(super::scalars::OEQ, low, center)?;
+        let is_steep = b.compare(CmpF::Oeq, low, center)?;
         let up = b.select(is_steep, one, up)?;
         let value = b.select(rises, up, zero)?;
-        let (after, before) = (b.compare(OLE, center, row)?, b.compare(OLT, row, high)?);
+        let (after, before) = (b.compare(CmpF::Ole, center, row)?, b.compare(CmpF::Olt, row, high)?);
         let falls = super::scalars::both(b, after, before)?;
         let value = b.select(falls, down, value)?;
         let range = [zero, one];

@@ -1,6 +1,7 @@
 //! Parts of tensors: slices, splits, concatenations.
 
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, Failure, NodeContext, Registry, Results, fold};
 use monopour_ir::{Type, Value, ops};
@@ -124,7 +125,7 @@ fn slice_by_data<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'
         let size = b.index(&x.shape[d])?;
         let mut all = [zero, size, one];
         for i in of_d {
-            let here = b.compare(0, axes[i], place)?;
+            let here = b.compare(CmpI::Eq, axes[i], place)?;
             for (known, given) in all.iter_mut().zip([starts[i], ends[i], steps[i]]) {
                 *known = if axes[i].constant_int().is_some() { given } else { b.select(here, given, *known)? };
             }

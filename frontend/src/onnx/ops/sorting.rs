@@ -12,6 +12,7 @@ use super::cumulative::{around_axis, lower_bound, running_sum, set_positions};
 use super::indexing::as_index;
 use super::slices::indexed;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::{CmpF, CmpI, Predicate};
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, structured};
 use monopour_ir::{Type, Value, ops};
@@ -20,11 +21,6 @@ use monopour_ir::{Type, Value, ops};
 const MAX_COUNTED: i64 = 1024;
 /// Elements of a block of a longer dimension.
 const BLOCK: i64 = 512;
-
-/// Predicates of integers.
-const EQUAL: i64 = 0;
-const LESS: i64 = 2;
-const GREATER_OR_EQUAL: i64 = 5;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("TopK", 1, top_k, "");
@@ -46,25 +42,18 @@ impl Order {
     /// Whether `x` comes before `y` by their values.
     pub fn before<'c>(self, b: &mut Builder<'c>, x: Value<'c>, y: Value<'c>) -> Result<Value<'c>, Failure> {
         if self.dtype.is_float() {
-            // Unordered or greater, unordered or less; then NaN is put in its place.
-            let strictly = b.compare(if self.descending { 9 } else { 11 }, x, y)?;
+            // NaN is put in its place afterwards.
+            let strictly = b.compare(if self.descending { CmpF::Ugt } else { CmpF::Ult }, x, y)?;
             let other = if self.descending { y } else { x };
-            let is_number = b.compare(7, other, other)?;
+            let is_number = b.compare(CmpF::Ord, other, other)?;
             return b.binary(ops::arith::ANDI, strictly, is_number);
         }
-        let unsigned = self.dtype.is_unsigned() || self.dtype == DataType::Bool;
-        let predicate = match (self.descending, unsigned) {
-            (true, false) => 4,
-            (true, true) => 8,
-            (false, false) => LESS,
-            (false, true) => 6,
-        };
-        b.compare(predicate, x, y)
+        b.compare(if self.descending { Predicate::greater(self.dtype) } else { Predicate::less(self.dtype) }, x, y)
     }
     /// Whether `x` comes before `y`, of equal ones that of the smaller index.
     fn precedes<'c>(self, b: &mut Builder<'c>, x: Keyed<'c>, y: Keyed<'c>) -> Result<Value<'c>, Failure> {
         let (before, after) = (self.before(b, x.0, y.0)?, self.before(b, y.0, x.0)?);
-        let first = b.compare(LESS, x.1, y.1)?;
+        let first = b.compare(CmpI::Slt, x.1, y.1)?;
         // Before, or not after and of a smaller index.
         let ones = b.int(first.ty(), 1);
         let not_after = b.binary(ops::arith::XORI, after, ones)?;
@@ -139,7 +128,7 @@ fn taken<'c>(
     (x, y): (Value<'c>, Value<'c>),
     index: Value<'c>,
 ) -> Result<Value<'c>, Failure> {
-    let (is_it, zero) = (b.compare(EQUAL, x, y)?, b.int(sum.ty(), 0));
+    let (is_it, zero) = (b.compare(CmpI::Eq, x, y)?, b.int(sum.ty(), 0));
     let index = b.select(is_it, index, zero)?;
     b.binary(ops::arith::ADDI, sum, index)
 }
@@ -169,8 +158,8 @@ impl<'c> Long<'c> {
         let (left, right) = (element(x)?, element(y)?);
         let by_value = self.order.precedes(b, (left, x), (right, y))?;
         let larger = b.binary(ops::arith::MAXSI, x, y)?;
-        let is_behind = b.compare(GREATER_OR_EQUAL, larger, size)?;
-        let by_index = b.compare(LESS, x, y)?;
+        let is_behind = b.compare(CmpI::Sge, larger, size)?;
+        let by_index = b.compare(CmpI::Slt, x, y)?;
         b.select(is_behind, by_index, by_value)
     }
 }
@@ -275,7 +264,7 @@ fn merge<'c>(
             let other = b.binary(ops::arith::SUBI, other, one)?;
             let (x, y) = (index(b, left, middle)?, index(b, right, other)?);
             let precedes = long.precedes(b, row, x, y)?;
-            let is_open = b.compare(LESS, low, high)?;
+            let is_open = b.compare(CmpI::Slt, low, high)?;
             let up = b.binary(ops::arith::ANDI, precedes, is_open)?;
             let next = b.binary(ops::arith::ADDI, middle, one)?;
             low = b.select(up, next, low)?;
@@ -284,7 +273,7 @@ fn merge<'c>(
         let other = b.binary(ops::arith::SUBI, place, low)?;
         let (x, y) = (index(b, left, low)?, index(b, right, other)?);
         let precedes = long.precedes(b, row, x, y)?;
-        let (has_left, has_right) = (b.compare(LESS, low, run)?, b.compare(LESS, other, rest)?);
+        let (has_left, has_right) = (b.compare(CmpI::Slt, low, run)?, b.compare(CmpI::Slt, other, rest)?);
         let is_left = b.binary(ops::arith::ANDI, has_left, precedes)?;
         let chosen = b.select(is_left, x, y)?;
         let chosen = b.select(has_right, chosen, x)?;
@@ -397,7 +386,7 @@ impl<'c> Items<'c> {
             let differs = self.order.before(b, x, y)?;
             let after = self.order.before(b, y, x)?;
             let differs = b.binary(ops::arith::ORI, differs, after)?;
-            let is_first = b.compare(EQUAL, at[0], zero)?;
+            let is_first = b.compare(CmpI::Eq, at[0], zero)?;
             let starts = b.binary(ops::arith::ORI, differs, is_first)?;
             b.op(ops::arith::EXTUI, &[starts], Type::integer(b.context(), 32))
         })?;
@@ -482,7 +471,7 @@ fn distinct<'c>(b: &mut Builder<'c>, items: &Items<'c>, sorted: bool) -> Result<
         let inside = b.binary(ops::arith::MINSI, next, last)?;
         let (begin, end) = (b.read(begin_of, at)?, b.read(begin_of, &[inside])?);
         let all = b.op(ops::arith::INDEX_CAST, &[all], int)?;
-        let has_next = b.compare(LESS, next, size)?;
+        let has_next = b.compare(CmpI::Slt, next, size)?;
         let end = b.select(has_next, end, all)?;
         b.binary(ops::arith::SUBI, end, begin)
     })?;
@@ -500,7 +489,7 @@ fn by_occurrence<'c>(b: &mut Builder<'c>, found: &Distinct<'c>) -> Result<Distin
         let group = as_index(b, group)?;
         let first = b.read(first_of, &[group])?;
         let first = as_index(b, first)?;
-        let is_first = b.compare(EQUAL, first, at[0])?;
+        let is_first = b.compare(CmpI::Eq, first, at[0])?;
         b.op(ops::arith::EXTUI, &[is_first], int)
     })?;
     // As many as there were groups before.
@@ -511,7 +500,7 @@ fn by_occurrence<'c>(b: &mut Builder<'c>, found: &Distinct<'c>) -> Result<Distin
         let place = lower_bound(b, &sums.shape[0], |b, place| {
             let sum = b.read(sum_of, &[place])?;
             // At most.
-            b.compare(3, sum, at)
+            b.compare(CmpI::Sle, sum, at)
         })?;
         b.op(ops::arith::INDEX_CAST, &[place], int)
     })?;

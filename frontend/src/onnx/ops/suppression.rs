@@ -8,14 +8,10 @@ use super::cumulative::set_positions;
 use super::indexing::as_index;
 use super::shapes::scalar;
 use crate::onnx::operand::Operand;
+use crate::onnx::predicate::{CmpF, CmpI};
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, structured};
 use monopour_ir::{Type, Value, ops};
-
-/// Predicates: of floats ordered greater, of integers equal and not less.
-const ABOVE: i64 = 2;
-const EQUAL: i64 = 0;
-const GREATER_OR_EQUAL: i64 = 5;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("NonMaxSuppression", 10, suppress, "");
@@ -73,7 +69,7 @@ impl<'c> Boxes<'c> {
         let both = b.binary(ops::arith::ADDF, p_area, q_area)?;
         let union = b.binary(ops::arith::SUBF, both, common)?;
         let share = b.binary(ops::arith::DIVF, common, union)?;
-        let (is_above, is_some) = (b.compare(ABOVE, share, self.threshold)?, b.compare(ABOVE, union, zero)?);
+        let (is_above, is_some) = (b.compare(CmpF::Ogt, share, self.threshold)?, b.compare(CmpF::Ogt, union, zero)?);
         b.binary(ops::arith::ANDI, is_above, is_some)
     }
 }
@@ -98,7 +94,7 @@ fn suppress<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let scores = match least {
         None => Operand::value(DataType::F32, scores.shape.clone(), b.value(scores)?),
         Some(least) => b.elementwise_of_shape(&[scores], DataType::F32, scores.shape.clone(), |b, e| {
-            let (stays, out) = (b.compare(ABOVE, e[0], least)?, b.number(e[0].ty(), f64::NEG_INFINITY));
+            let (stays, out) = (b.compare(CmpF::Ogt, e[0], least)?, b.number(e[0].ty(), f64::NEG_INFINITY));
             b.select(stays, e[0], out)
         })?,
     };
@@ -110,11 +106,11 @@ fn suppress<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
             b.reduce(&left, &[0, 1, 2], (DataType::F32, out), |b, e, most| b.binary(ops::arith::MAXIMUMF, e, most))?;
         let goes_on = b.elementwise(&[&highest], DataType::Bool, |b, e| {
             let out = b.number(e[0].ty(), out);
-            b.compare(ABOVE, e[0], out)
+            b.compare(CmpF::Ogt, e[0], out)
         })?;
         let chosen = b.elementwise(&[&best, &place], DataType::I32, |b, e| {
             let (lowest, none) = (b.number(e[0].ty(), out), b.int(e[1].ty(), -1));
-            let is_some = b.compare(ABOVE, e[0], lowest)?;
+            let is_some = b.compare(CmpF::Ogt, e[0], lowest)?;
             b.select(is_some, e[1], none)
         })?;
         Ok(Made { goes_on: Some(goes_on), carried: vec![left], stacked: vec![chosen] })
@@ -137,7 +133,7 @@ fn best<'c>(b: &mut Builder<'c>, scores: &Operand<'c>) -> Result<(Operand<'c>, O
     let results = b.structured(&op, |b, e| {
         let at = b.loop_index(2)?;
         let at = b.op(ops::arith::INDEX_CAST, &[at], e[2].ty())?;
-        let better = b.compare(ABOVE, e[0], e[1])?;
+        let better = b.compare(CmpF::Ogt, e[0], e[1])?;
         Ok(vec![b.select(better, e[0], e[1])?, b.select(better, at, e[2])?])
     })?;
     let [best, place] = results[..] else { return Err("a reduction has two results".into()) };
@@ -155,7 +151,7 @@ fn remaining<'c>(
     b.computed(DataType::F32, &scores.shape, |b, at| {
         let own = b.read(chosen, &at[..2])?;
         let own = as_index(b, own)?;
-        let (is_it, overlaps) = (b.compare(EQUAL, own, at[2])?, boxes.overlap(b, at[0], [own, at[2]])?);
+        let (is_it, overlaps) = (b.compare(CmpI::Eq, own, at[2])?, boxes.overlap(b, at[0], [own, at[2]])?);
         let is_out = b.binary(ops::arith::ORI, is_it, overlaps)?;
         let (score, out) = (b.read(source, at)?, b.number(Type::f32(b.context()), f64::NEG_INFINITY));
         b.select(is_out, out, score)
@@ -167,7 +163,7 @@ fn listed<'c>(b: &mut Builder<'c>, chosen: &Operand<'c>) -> Result<Operand<'c>, 
     let flat = b.reshaped(chosen, &[chosen.elements()])?;
     let flags = b.elementwise(&[&flat], DataType::I32, |b, e| {
         let zero = b.int(e[0].ty(), 0);
-        let is_some = b.compare(GREATER_OR_EQUAL, e[0], zero)?;
+        let is_some = b.compare(CmpI::Sge, e[0], zero)?;
         b.op(ops::arith::EXTUI, &[is_some], e[0].ty())
     })?;
     let found = set_positions(b, &flags)?;
@@ -182,7 +178,7 @@ fn listed<'c>(b: &mut Builder<'c>, chosen: &Operand<'c>) -> Result<Operand<'c>, 
         let outer = b.binary(ops::arith::DIVUI, place, kept)?;
         let (batch, class) =
             (b.binary(ops::arith::DIVUI, outer, classes)?, b.binary(ops::arith::REMUI, outer, classes)?);
-        let (is_batch, is_class) = (b.compare(EQUAL, at[1], zero)?, b.compare(EQUAL, at[1], one)?);
+        let (is_batch, is_class) = (b.compare(CmpI::Eq, at[1], zero)?, b.compare(CmpI::Eq, at[1], one)?);
         let rest = b.select(is_class, class, row)?;
         let chosen = b.select(is_batch, batch, rest)?;
         b.op(ops::arith::INDEX_CAST, &[chosen], Type::integer(b.context(), 64))
