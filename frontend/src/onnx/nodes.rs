@@ -17,7 +17,7 @@ impl<'c> Builder<'c> {
     /// node. Returns its outputs.
     ///
     /// # Errors
-    /// If the graph takes more operands, or a node of it was reported.
+    /// If the graph takes more or fewer operands, or a node of it was reported.
     pub fn graph(&mut self, graph: &Graph, operands: Vec<Operand<'c>>) -> Result<Vec<Operand<'c>>, Failure> {
         let given = graph.inputs.iter().filter(|i| !graph.initializers.contains_key(&i.name));
         let mut names = Names::new();
@@ -25,6 +25,9 @@ impl<'c> Builder<'c> {
         for input in given {
             let operand = operands.next().ok_or_else(|| format!("its graph has an input '{}' too many", input.name))?;
             names.insert(input.name.clone(), Some(operand));
+        }
+        if operands.next().is_some() {
+            return Err(format!("its graph '{}' takes only {} operands", graph.name, names.len()).into());
         }
         let loc = self.loc;
         self.enter(graph, names);

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A value of f32; sizes are numbers or names.
-fn value(name: &str, shape: &[&str]) -> ValueInfoProto {
+pub(crate) fn value(name: &str, shape: &[&str]) -> ValueInfoProto {
     let dim = |size: &&str| DimensionProto {
         value: Some(match size.parse() {
             Ok(number) => DimensionValue::Value(number),
@@ -26,18 +26,18 @@ fn value(name: &str, shape: &[&str]) -> ValueInfoProto {
 }
 
 /// A node that is named as its first result.
-fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
+pub(crate) fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
     let strings = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
     let name = outputs[0].to_owned();
     NodeProto { op_type: op.to_owned(), input: strings(inputs), output: strings(outputs), name, ..NodeProto::default() }
 }
 
-fn ints(name: &str, values: &[i64]) -> TensorProto {
+pub(crate) fn ints(name: &str, values: &[i64]) -> TensorProto {
     let (dims, data_type) = (vec![values.len() as i64], DataType::I64.number());
     TensorProto { name: name.to_owned(), dims, data_type, int64_data: values.to_vec(), ..TensorProto::default() }
 }
 
-fn graph(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, output: &str) -> GraphProto {
+pub(crate) fn graph(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, output: &str) -> GraphProto {
     GraphProto {
         name: "g".to_owned(),
         input: inputs,
@@ -47,24 +47,24 @@ fn graph(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, output: &str) -> Gr
     }
 }
 
-fn model(graph: GraphProto) -> ModelProto {
+pub(crate) fn model(graph: GraphProto) -> ModelProto {
     let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 17 }];
     ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..ModelProto::default() }
 }
 
-fn open(proto: &ModelProto) -> Result<Model, Diagnostics> {
+pub(crate) fn open(proto: &ModelProto) -> Result<Model, Diagnostics> {
     Model::from_bytes(&proto.encode_to_vec(), "m.onnx", Path::new(""))
 }
 
 /// The module after import, as text.
-fn import(proto: &ModelProto, dims: &[(&str, i64)]) -> Result<String, Diagnostics> {
+pub(crate) fn import(proto: &ModelProto, dims: &[(&str, i64)]) -> Result<String, Diagnostics> {
     let model = open(proto)?;
     let dims: BTreeMap<String, i64> = dims.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect();
     let options = ImportOptions { dims, ..ImportOptions::default() };
     Context::scope(|cx| Ok(run_onnx(cx, &model, &options)?.module.op().to_string()))
 }
 
-fn refused<T>(made: Result<T, Diagnostics>, code: &str, text: &str) {
+pub(crate) fn refused<T>(made: Result<T, Diagnostics>, code: &str, text: &str) {
     let Err(found) = made else { panic!("{code} expected: {text}") };
     let all = found.to_string();
     assert!(found.0.iter().any(|d| d.code == code && d.help.is_some()) && all.contains(text), "{code} {text}: {all}");

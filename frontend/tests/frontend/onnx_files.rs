@@ -1,0 +1,316 @@
+//! ONNX files at the limits of the format: names, versions, functions, sizes and elements.
+
+use crate::onnx::{graph, import, ints, model, node, open, refused, value};
+use monopour_frontend::onnx::proto::{
+    AttributeProto, ElementTypeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+    StringStringEntryProto, TensorProto, TypeProto, TypeValue, ValueInfoProto, attribute_type,
+};
+use monopour_frontend::onnx::{DataType, Model};
+use prost::Message;
+
+/// The input with elements of this type.
+fn typed(mut info: ValueInfoProto, dtype: DataType) -> ValueInfoProto {
+    if let Some(TypeProto { value: Some(TypeValue::Tensor(tensor)) }) = &mut info.r#type {
+        tensor.elem_type = dtype.number();
+    }
+    info
+}
+
+fn scalar(name: &str, value: i64) -> TensorProto {
+    TensorProto { dims: vec![], ..ints(name, &[value]) }
+}
+
+fn u64s(name: &str, values: &[u64]) -> TensorProto {
+    let (dims, data_type) = (vec![values.len() as i64], DataType::U64.number());
+    TensorProto { name: name.to_owned(), dims, data_type, uint64_data: values.to_vec(), ..TensorProto::default() }
+}
+
+fn int(name: &str, value: i64) -> AttributeProto {
+    AttributeProto { name: name.to_owned(), r#type: attribute_type::INT, i: value, ..AttributeProto::default() }
+}
+
+fn subgraph(name: &str, nodes: Vec<NodeProto>, output: &str) -> AttributeProto {
+    let g = Some(graph(vec![], nodes, output));
+    AttributeProto { name: name.to_owned(), r#type: attribute_type::GRAPH, g, ..AttributeProto::default() }
+}
+
+fn of_domain(domain: &str, node: NodeProto) -> NodeProto {
+    NodeProto { domain: domain.to_owned(), ..node }
+}
+
+fn opset(domain: &str, version: i64) -> OperatorSetIdProto {
+    OperatorSetIdProto { domain: domain.to_owned(), version }
+}
+
+fn function(name: &str, inputs: &[&str], output: &str, node: Vec<NodeProto>) -> FunctionProto {
+    FunctionProto {
+        name: name.to_owned(),
+        domain: "local".to_owned(),
+        input: inputs.iter().map(|i| (*i).to_owned()).collect(),
+        output: vec![output.to_owned()],
+        node,
+        ..FunctionProto::default()
+    }
+}
+
+/// A model of these nodes and constants, with its result `y`.
+fn of(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, constants: Vec<TensorProto>) -> ModelProto {
+    model(GraphProto { initializer: constants, ..graph(inputs, nodes, "y") })
+}
+
+/// The result of a model of one node and constants, as the constant of the IR.
+fn folded(op: &str, constants: Vec<TensorProto>) -> String {
+    let names: Vec<&str> = constants.iter().map(|c| c.name.as_str()).collect();
+    let text = import(&of(vec![], vec![node(op, &names, &["y"])], constants.clone()), &[]).expect("imports");
+    let line = text.lines().find(|line| line.contains("arith.constant")).unwrap_or_else(|| panic!("{text}"));
+    assert!(!text.contains("linalg"), "{text}");
+    line.split(" = ").nth(1).expect("a value").to_owned()
+}
+
+#[test]
+fn attributes_of_a_call_reach_graphs_within_its_function() {
+    let alpha = AttributeProto {
+        name: "value_float".to_owned(),
+        r#type: attribute_type::FLOAT,
+        ref_attr_name: "alpha".to_owned(),
+        ..AttributeProto::default()
+    };
+    let constant = NodeProto { attribute: vec![alpha.clone()], ..node("Constant", &[], &["c"]) };
+    let branches = vec![
+        subgraph("then_branch", vec![constant.clone(), node("Add", &["a", "c"], &["t"])], "t"),
+        subgraph("else_branch", vec![node("Identity", &["a"], &["e"])], "e"),
+    ];
+    let body = NodeProto { attribute: branches, ..node("If", &["k"], &["b"]) };
+    let f = FunctionProto { attribute: vec!["alpha".to_owned()], ..function("F", &["a", "k"], "b", vec![body]) };
+    let five =
+        AttributeProto { name: "alpha".to_owned(), r#type: attribute_type::FLOAT, f: 5.0, ..AttributeProto::default() };
+    let call = NodeProto { attribute: vec![five], ..of_domain("local", node("F", &["x", "k"], &["y"])) };
+    let inputs = vec![value("x", &["4"]), typed(value("k", &[]), DataType::Bool)];
+    let mut proto = of(inputs, vec![call], vec![]);
+    proto.functions.push(f);
+    let text = import(&proto, &[]).expect("imports");
+    assert!(text.contains("5.000000e+00") && !text.contains("0.000000e+00"), "{text}");
+
+    let outside = of(vec![value("x", &["4"])], vec![constant, node("Add", &["x", "c"], &["y"])], vec![]);
+    refused(open(&outside), "F0041", "attribute 'value_float' of node 'c' refers to 'alpha'");
+}
+
+#[test]
+fn functions_are_told_apart_by_their_overloads() {
+    let call = NodeProto { overload: "o".to_owned(), ..of_domain("local", node("G", &["x"], &["y"])) };
+    let mut proto = of(vec![value("x", &["4"])], vec![call], vec![]);
+    let overloaded = |overload: &str, op: &str| FunctionProto {
+        overload: overload.to_owned(),
+        ..function("G", &["a"], "b", vec![node(op, &["a"], &["b"])])
+    };
+    proto.functions = vec![overloaded("", "Exp"), overloaded("o", "Neg")];
+    let text = import(&proto, &[]).expect("imports");
+    assert!(text.contains("arith.negf") && !text.contains("math.exp"), "{text}");
+    // The domain ai.onnx has two names.
+    let mut proto = of(vec![value("x", &["4"])], vec![node("Own", &["x"], &["y"])], vec![]);
+    let own = function("Own", &["a"], "b", vec![node("Neg", &["a"], &["b"])]);
+    proto.functions = vec![FunctionProto { domain: "ai.onnx".to_owned(), ..own }];
+    assert!(import(&proto, &[]).expect("imports").contains("arith.negf"));
+}
+
+#[test]
+fn versions_of_functions_and_domains_are_checked() {
+    let call = of_domain("local", node("G", &["x"], &["y"]));
+    let mut proto = of(vec![value("x", &["4"])], vec![call], vec![]);
+    let g = function("G", &["a"], "b", vec![node("Neg", &["a"], &["b"])]);
+    proto.functions = vec![FunctionProto { opset_import: vec![opset("", 99)], ..g }];
+    refused(open(&proto), "F0041", "version 99 of the operator set ai.onnx");
+    let foreign = of(vec![value("x", &["4"])], vec![of_domain("com.microsoft", node("Gelu", &["x"], &["y"]))], vec![]);
+    refused(open(&foreign), "F0041", "the operator set com.microsoft");
+}
+
+#[test]
+fn a_name_is_defined_once() {
+    let inputs = || vec![value("x", &["4"]), value("w", &["4"])];
+    let shadow = of(inputs(), vec![node("Neg", &["x"], &["y"]), node("Exp", &["w"], &["x"])], vec![]);
+    refused(open(&shadow), "F0041", "'x' is defined twice");
+    let constant = of(inputs(), vec![node("Neg", &["x"], &["c"]), node("Exp", &["c"], &["y"])], vec![ints("c", &[1])]);
+    refused(open(&constant), "F0041", "'c' is defined twice");
+    let two = vec![ints("c", &[1]), ints("c", &[2])];
+    refused(open(&of(inputs(), vec![node("Neg", &["x"], &["y"])], two)), "F0041", "'c' is defined twice");
+    let same = of(vec![value("x", &["4"]), value("x", &["4"])], vec![node("Neg", &["x"], &["y"])], vec![]);
+    refused(open(&same), "F0041", "'x' is defined twice");
+}
+
+/// The size of the buffer of a module's `negf` is that of the second argument.
+fn size_is_of_second_argument(text: &str) {
+    let found = text.lines().find(|line| line.contains("tensor.dim %arg1,")).unwrap_or_else(|| panic!("{text}"));
+    let size = found.split(" = ").next().expect("a name").trim();
+    assert!(text.contains(&format!("tensor.empty({size}) : tensor<?xf32>")), "{text}");
+}
+
+#[test]
+fn symbols_that_are_made_are_not_those_of_the_model() {
+    let nodes = vec![node("NonZero", &["x"], &["i"]), node("Neg", &["z"], &["y"])];
+    let mut proto = of(vec![value("x", &["4"]), value("z", &["?1"])], nodes, vec![]);
+    let output = &mut proto.graph.as_mut().expect("a graph").output;
+    output.push(ValueInfoProto { name: "i".to_owned(), r#type: None });
+    size_is_of_second_argument(&import(&proto, &[]).expect("imports"));
+
+    let mut unnamed = value("x", &["n"]);
+    if let Some(TypeProto { value: Some(TypeValue::Tensor(tensor)) }) = &mut unnamed.r#type {
+        tensor.shape.as_mut().expect("a shape").dim[0].value = None;
+    }
+    let nodes = vec![node("Exp", &["x"], &["e"]), node("Neg", &["z"], &["y"])];
+    let mut proto = of(vec![unnamed, value("z", &["x.0"])], nodes, vec![]);
+    let output = &mut proto.graph.as_mut().expect("a graph").output;
+    output.push(ValueInfoProto { name: "e".to_owned(), r#type: None });
+    size_is_of_second_argument(&import(&proto, &[]).expect("imports"));
+}
+
+#[test]
+fn sizes_of_optional_inputs_can_be_bound() {
+    let mut optional = value("o", &["n"]);
+    let tensor = optional.r#type.take().map(Box::new);
+    optional.r#type = Some(TypeProto { value: Some(TypeValue::Optional(ElementTypeProto { elem_type: tensor })) });
+    let proto = of(vec![optional], vec![node("OptionalGetElement", &["o"], &["y"])], vec![]);
+    let proto = ModelProto { opset_import: vec![opset("", 18)], ..proto };
+    assert_eq!(open(&proto).expect("opens").symbols(), ["n"]);
+    assert!(import(&proto, &[("n", 5)]).expect("imports").contains("tensor<5xf32>"));
+}
+
+#[test]
+fn tensors_of_too_many_elements_are_refused() {
+    let large = "4611686018427387904";
+    let cast = NodeProto { attribute: vec![int("to", 1)], ..node("Cast", &["x"], &["y"]) };
+    let packed = of(vec![typed(value("x", &[large, "2"]), DataType::I4)], vec![cast], vec![]);
+    refused(import(&packed, &[]), "F0043", "input 'x'");
+    let huge = of(vec![value("x", &[large, large])], vec![node("Neg", &["x"], &["y"])], vec![]);
+    refused(import(&huge, &[]), "F0043", "input 'x'");
+    let dynamic = of(vec![value("x", &["n", large])], vec![node("Neg", &["x"], &["y"])], vec![]);
+    refused(import(&dynamic, &[]), "F0043", "input 'x'");
+    for sizes in [[1 << 32, 1 << 32], [3, 6_148_914_691_236_517_206]] {
+        let constants = vec![ints("c", &[1]), ints("s", &sizes)];
+        refused(
+            import(&of(vec![], vec![node("Expand", &["c", "s"], &["y"])], constants), &[]),
+            "F0043",
+            "'y' (Expand)",
+        );
+        let fill = of(vec![], vec![node("ConstantOfShape", &["s"], &["y"])], vec![ints("s", &sizes)]);
+        refused(import(&fill, &[]), "F0043", "'y' (ConstantOfShape)");
+    }
+    // A size of 0 makes the tensor empty, however large the others are.
+    let empty = TensorProto { dims: vec![1 << 40, 1 << 40, 0], ..ints("e", &[]) };
+    let text = import(&of(vec![], vec![node("Shape", &["e"], &["y"])], vec![empty]), &[]).expect("imports");
+    assert!(text.contains("dense<[1099511627776, 1099511627776, 0]>"), "{text}");
+}
+
+#[test]
+fn truth_values_are_0_or_1() {
+    let raw = TensorProto {
+        name: "b".to_owned(),
+        dims: vec![1],
+        data_type: DataType::Bool.number(),
+        raw_data: vec![2].into(),
+        ..TensorProto::default()
+    };
+    let typed = TensorProto { raw_data: vec![].into(), int32_data: vec![256], ..raw.clone() };
+    for constant in [raw, typed] {
+        let cast = NodeProto { attribute: vec![int("to", 7)], ..node("Cast", &["b"], &["y"]) };
+        let text = import(&of(vec![], vec![cast], vec![constant]), &[]).expect("imports");
+        assert!(text.contains("dense<1> : tensor<1xi64>"), "{text}");
+    }
+}
+
+#[test]
+fn integers_at_the_limits_are_folded_without_wrapping() {
+    let pair = |x, y| vec![ints("a", &[x]), ints("b", &[y])];
+    assert!(folded("Max", pair(5, i64::MIN)).starts_with("arith.constant dense<5>"));
+    assert!(folded("Min", pair(i64::MAX, -2)).starts_with("arith.constant dense<-2>"));
+    for (op, x, y) in [("Less", i64::MIN, 1), ("Greater", i64::MAX, -1), ("LessOrEqual", i64::MIN, i64::MAX)] {
+        assert!(folded(op, pair(x, y)).starts_with("arith.constant dense<true>"), "{op}");
+    }
+    // Of a size: no panic.
+    let nodes = vec![node("Shape", &["x"], &["s"]), node("Mul", &["s", "a"], &["t"]), node("Div", &["t", "b"], &["y"])];
+    let text = import(&of(vec![value("x", &["n"])], nodes, pair(i64::MIN, -1)), &[]).expect("imports");
+    assert!(text.contains("arith.muli"), "{text}");
+}
+
+#[test]
+fn unsigned_integers_of_64_bits_are_not_folded_as_signed() {
+    // MLIR computes them, as unsigned.
+    let pair = || vec![u64s("a", &[1 << 63]), u64s("b", &[2])];
+    let results = [
+        ("Max", "arith.constant -9223372036854775808 : i64"),
+        ("Less", "arith.constant false"),
+        ("Div", "arith.constant 4611686018427387904 : i64"),
+    ];
+    for (op, expected) in results {
+        let text = import(&of(vec![], vec![node(op, &["a", "b"], &["y"])], pair()), &[]).expect("imports");
+        assert!(text.contains(expected), "{op}: {text}");
+    }
+    let cast = NodeProto { attribute: vec![int("to", 1)], ..node("Cast", &["a"], &["y"]) };
+    let text = import(&of(vec![], vec![cast], vec![u64s("a", &[1 << 63])]), &[]).expect("imports");
+    assert!(text.contains("arith.constant 9.22337203E+18 : f32"), "{text}");
+}
+
+#[test]
+fn bits_of_floats_are_refused() {
+    let one = TensorProto {
+        name: "a".to_owned(),
+        dims: vec![1],
+        data_type: DataType::F32.number(),
+        float_data: vec![1.0],
+        ..TensorProto::default()
+    };
+    for (op, names) in [("BitwiseAnd", vec!["a", "a"]), ("BitwiseNot", vec!["a"]), ("Not", vec!["a"])] {
+        let proto = of(vec![], vec![node(op, &names, &["y"])], vec![one.clone()]);
+        let proto = ModelProto { opset_import: vec![opset("", 18)], ..proto };
+        refused(import(&proto, &[]), "F0043", &format!("'y' ({op})"));
+    }
+}
+
+#[test]
+fn elements_of_two_types_in_one_place_are_two_weights() {
+    let folder = std::env::temp_dir().join(format!("monopour-onnx-files-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("w.bin"), vec![0; 4096]).expect("a file");
+    let entry = |key: &str, value: &str| StringStringEntryProto { key: key.to_owned(), value: value.to_owned() };
+    let outside = |name: &str, dtype: DataType| TensorProto {
+        name: name.to_owned(),
+        dims: vec![1024],
+        data_type: dtype.number(),
+        data_location: 1,
+        external_data: vec![entry("location", "w.bin")],
+        ..TensorProto::default()
+    };
+    let nodes = vec![node("Add", &["x", "a"], &["y"]), node("Add", &["z", "b"], &["w"])];
+    let inputs = vec![value("x", &["1024"]), typed(value("z", &["1024"]), DataType::I32)];
+    let mut proto = of(inputs, nodes, vec![outside("a", DataType::F32), outside("b", DataType::I32)]);
+    let output = &mut proto.graph.as_mut().expect("a graph").output;
+    output.push(ValueInfoProto { name: "w".to_owned(), r#type: None });
+    let opened = Model::from_bytes(&proto.encode_to_vec(), "m.onnx", &folder);
+    std::fs::remove_dir_all(&folder).expect("removed");
+    let options = monopour_frontend::import::ImportOptions::default();
+    let text = monopour_ir::Context::scope(|cx| {
+        let imported = monopour_frontend::import::run_onnx(cx, &opened.expect("opens"), &options).expect("imports");
+        imported.module.op().to_string()
+    });
+    assert!(text.contains("> : tensor<1024xf32>") && text.contains("> : tensor<1024xi32>"), "{text}");
+}
+
+#[test]
+fn size_arithmetic_that_grows_is_left_to_the_run() {
+    let mut nodes = vec![node("Shape", &["x"], &["s"]), node("Add", &["s", "one"], &["p0"])];
+    for k in 0..14 {
+        let (from, to) = (format!("p{k}"), if k == 13 { "y".to_owned() } else { format!("p{}", k + 1) });
+        nodes.push(node("Mul", &[&from, &from], &[&to]));
+    }
+    let text = import(&of(vec![value("x", &["n"])], nodes, vec![ints("one", &[1])]), &[]).expect("imports");
+    assert!(text.matches("arith.muli").count() < 100, "{text}");
+
+    let mut nodes = vec![node("Shape", &["x"], &["s0"])];
+    for k in 0..3000 {
+        let [from, sum] = [format!("s{k}"), format!("a{k}")];
+        let to = if k == 2999 { "y".to_owned() } else { format!("s{}", k + 1) };
+        nodes.extend([node("Add", &[&from, "one"], &[&sum]), node("Div", &[&sum, "three"], &[&to])]);
+    }
+    let constants = vec![scalar("one", 1), scalar("three", 3)];
+    let text = import(&of(vec![value("x", &["n"])], nodes, constants), &[]).expect("imports");
+    assert!(text.contains("arith.divsi"), "the deep expression is computed");
+}
