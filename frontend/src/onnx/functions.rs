@@ -11,7 +11,7 @@
 //! Limits: functions that call themselves, and more than a million nodes (F0041).
 
 use super::Problem;
-use super::graph::{Attribute, Graph, Node, Reader, domain_key};
+use super::graph::{Attribute, Graph, Node, Reader, domain_key, domain_name};
 use super::proto::FunctionProto;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -39,16 +39,22 @@ pub(super) fn versions(imports: &[super::proto::OperatorSetIdProto]) -> HashMap<
 impl Functions {
     /// Reads the functions of a model.
     pub fn read(protos: &[FunctionProto], opsets: &HashMap<String, i64>, reader: &mut Reader) -> Self {
-        let each = protos.iter().map(|proto| {
+        let mut all = HashMap::new();
+        for proto in protos {
             let mut own = opsets.clone();
             own.extend(versions(&proto.opset_import));
             let nodes = proto.node.iter().map(|n| reader.node(n, &own)).collect();
             let defaults = proto.attribute_proto.iter();
             let defaults = defaults.map(|a| (a.name.clone(), reader.attribute(a, &proto.name, &own))).collect();
             let key = (domain_key(&proto.domain).to_owned(), proto.name.clone(), proto.overload.clone());
-            (key, Function { inputs: proto.input.clone(), outputs: proto.output.clone(), nodes, defaults })
-        });
-        Self(each.collect())
+            let function = Function { inputs: proto.input.clone(), outputs: proto.output.clone(), nodes, defaults };
+            if all.insert(key, function).is_some() {
+                let message = format!("function '{}' of {} is defined twice", proto.name, domain_name(&proto.domain));
+                let help = "give each function a name or an overload of its own";
+                reader.problems.push(Problem { code: "F0041", message, help });
+            }
+        }
+        Self(all)
     }
 
     /// Replaces every call in a graph, and in the graphs of its nodes.

@@ -160,7 +160,15 @@ impl Reader<'_> {
         let name = named.cloned().unwrap_or_default();
         let domain = domain_key(&proto.domain).to_owned();
         let opset = opsets.get(&domain).copied().unwrap_or(0);
-        let attributes = proto.attribute.iter().map(|a| (a.name.clone(), self.attribute(a, &name, opsets))).collect();
+        let mut attributes = BTreeMap::new();
+        for attribute in &proto.attribute {
+            let value = self.attribute(attribute, &name, opsets);
+            if attributes.insert(attribute.name.clone(), value).is_some() {
+                let message =
+                    format!("attribute '{}' of node '{name}' ({}) is given twice", attribute.name, proto.op_type);
+                self.problems.push(invalid(message, "give each attribute once"));
+            }
+        }
         let (inputs, outputs, overload) = (proto.input.clone(), proto.output.clone(), proto.overload.clone());
         Node { name, op_type: proto.op_type.clone(), domain, opset, overload, inputs, outputs, attributes }
     }

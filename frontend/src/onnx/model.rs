@@ -2,8 +2,8 @@
 
 use super::Problem;
 use super::functions::{Functions, versions};
-use super::graph::{self, Graph, Reader, ValueType};
-use super::proto::ModelProto;
+use super::graph::{self, Graph, Reader, ValueType, domain_key, domain_name};
+use super::proto::{ModelProto, OperatorSetIdProto};
 use super::symbolic::{Dim, Symbol};
 use super::tensor::Files;
 use bytes::Bytes;
@@ -67,10 +67,10 @@ impl Model {
         let Some(main) = &proto.graph else { return Err(not_onnx(file, "it holds no graph")) };
         let mut problems = vec![];
         let opsets = versions(&proto.opset_import);
-        check_versions(&opsets, "", &mut problems);
+        check_versions(&proto.opset_import, "", &mut problems);
         for function in &proto.functions {
             let within = format!(" in function '{}'", function.name);
-            check_versions(&versions(&function.opset_import), &within, &mut problems);
+            check_versions(&function.opset_import, &within, &mut problems);
         }
         let mut reader = Reader { files: &mut files, problems: &mut problems };
         let functions = Functions::read(&proto.functions, &opsets, &mut reader);
@@ -126,15 +126,19 @@ fn not_onnx(file: &str, what: &str) -> Diagnostics {
     Diagnostic::global("F0040", format!("{file} is not an ONNX model: {what}")).with_help(help).into()
 }
 
-/// Versions that are not known may give an op another meaning.
-fn check_versions(opsets: &HashMap<String, i64>, within: &str, problems: &mut Vec<Problem>) {
+/// Versions that are not known, or of which there are two, may give an op another meaning.
+fn check_versions(imports: &[OperatorSetIdProto], within: &str, problems: &mut Vec<Problem>) {
+    let opsets = versions(imports);
+    let mut report = |message, help| problems.push(Problem { code: "F0041", message, help });
     if let Some(version) = opsets.get("").filter(|v| !(OLDEST..=NEWEST).contains(*v)) {
-        problems.push(Problem {
-            code: "F0041",
-            message: format!(
-                "version {version} of the operator set ai.onnx{within} is not known; versions {OLDEST} to {NEWEST} are"
-            ),
-            help: "onnx.version_converter changes the version of a model",
-        });
+        let known = format!("versions {OLDEST} to {NEWEST} are");
+        let message = format!("version {version} of the operator set ai.onnx{within} is not known; {known}");
+        report(message, "onnx.version_converter changes the version of a model");
+    }
+    for import in imports.iter().filter(|import| opsets.get(domain_key(&import.domain)) != Some(&import.version)) {
+        let domain = domain_name(&import.domain);
+        let message =
+            format!("the operator set {domain}{within} is imported in two versions, one of them {}", import.version);
+        report(message, "state one version of each operator set");
     }
 }

@@ -19,7 +19,8 @@ pub struct Dim {
     terms: BTreeMap<Vec<Atom>, i64>,
 }
 
-/// Most atoms of a size that is worth computing at import, and their deepest nesting.
+/// Most terms and atoms of a size that is worth computing at import, and the deepest nesting of its atoms.
+const MAX_TERMS: usize = 16;
 const MAX_ATOMS: usize = 128;
 const MAX_DEPTH: usize = 32;
 
@@ -222,7 +223,7 @@ impl Dim {
     }
     /// Whether the expression has few parts.
     pub fn is_small(&self) -> bool {
-        self.fits(&mut { MAX_ATOMS }, MAX_DEPTH)
+        self.terms.len() <= MAX_TERMS && self.fits(&mut { MAX_ATOMS }, MAX_DEPTH)
     }
     fn fits(&self, atoms: &mut usize, depth: usize) -> bool {
         let mut fits = |atom: &Atom| {

@@ -314,3 +314,43 @@ fn size_arithmetic_that_grows_is_left_to_the_run() {
     let text = import(&of(vec![value("x", &["n"])], nodes, constants), &[]).expect("imports");
     assert!(text.contains("arith.divsi"), "the deep expression is computed");
 }
+
+#[test]
+fn what_is_stated_twice_is_refused() {
+    let nodes = || vec![node("Softmax", &["x"], &["y"])];
+    let twice = NodeProto { attribute: vec![int("axis", 0), int("axis", 1)], ..node("Softmax", &["x"], &["y"]) };
+    let attribute = of(vec![value("x", &["4", "4"])], vec![twice], vec![]);
+    refused(open(&attribute), "F0041", "attribute 'axis' of node 'y' (Softmax) is given twice");
+
+    let call = of_domain("local", node("G", &["x"], &["y"]));
+    let mut functions = of(vec![value("x", &["4"])], vec![call], vec![]);
+    functions.functions = ["Neg", "Exp"].map(|op| function("G", &["a"], "b", vec![node(op, &["a"], &["b"])])).to_vec();
+    refused(open(&functions), "F0041", "function 'G' of local is defined twice");
+
+    let mut versions = of(vec![value("x", &["4", "4"])], nodes(), vec![]);
+    versions.opset_import = vec![opset("", 11), opset("ai.onnx", 13)];
+    refused(open(&versions), "F0041", "the operator set ai.onnx is imported in two versions, one of them 11");
+    versions.opset_import = vec![opset("", 13), opset("ai.onnx", 13)];
+    assert!(import(&versions, &[]).is_ok());
+}
+
+#[test]
+fn sizes_that_are_long_sums_are_not_multiplied_out() {
+    // Three dimensions, each the sum of 20 sizes: their product has 8000 terms.
+    let mut inputs = vec![];
+    let mut nodes = vec![];
+    for axis in 0..3 {
+        let names: Vec<String> = (0..20).map(|k| format!("x{axis}_{k}")).collect();
+        for name in &names {
+            let mut shape = ["1"; 3];
+            shape[axis] = name;
+            inputs.push(value(name, &shape));
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let concat = node("Concat", &names, &[&format!("c{axis}")]);
+        nodes.push(NodeProto { attribute: vec![int("axis", axis as i64)], ..concat });
+    }
+    nodes.extend([node("Add", &["c0", "c1"], &["s"]), node("Add", &["s", "c2"], &["t"]), node("Size", &["t"], &["y"])]);
+    let text = import(&of(inputs, nodes, vec![]), &[]).expect("imports");
+    assert!(text.matches("arith.muli").count() < 10, "{text}");
+}
