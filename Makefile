@@ -3,6 +3,11 @@
 CARGO ?= cargo
 PYTHON ?= python3
 VENV := .venv
+ONNX_VERSION := 1.23.2
+IREE_VERSION := 3.13.0
+# The names of the stamps have the versions, so that another one is installed.
+OURS := $(VENV)/ours-onnx-$(ONNX_VERSION)
+PEERS := $(VENV)/peers-iree-$(IREE_VERSION)
 # What gen.py and the peers write and read.
 BENCH_DIR ?= target/bench
 ONNX_CASES ?= target/onnx-suite
@@ -49,17 +54,19 @@ examples: setup
 	$(CARGO) build --release
 	scripts/demo.sh --quiet
 
-$(VENV)/ours: scripts/setup.sh
+$(OURS): scripts/setup.sh
 	@scripts/setup.sh --bench
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install -q numpy onnx==1.23.2
+	$(VENV)/bin/pip install -q numpy onnx==$(ONNX_VERSION)
+	rm -f $(VENV)/ours-*
 	touch $@
 
-$(VENV)/peers: $(VENV)/ours
-	$(VENV)/bin/pip install -q onnxruntime iree-base-compiler==3.13.0 iree-base-runtime==3.13.0
+$(PEERS): $(OURS)
+	$(VENV)/bin/pip install -q onnxruntime iree-base-compiler==$(IREE_VERSION) iree-base-runtime==$(IREE_VERSION)
+	rm -f $(VENV)/peers-*
 	touch $@
 
-$(BENCH_DIR)/.written: benches/gen.py $(VENV)/ours
+$(BENCH_DIR)/.written: benches/gen.py $(OURS)
 	$(VENV)/bin/python benches/gen.py $(BENCH_DIR)
 	touch $@
 
@@ -70,15 +77,17 @@ bench: build $(BENCH_DIR)/.written
 	$(CARGO) bench -p monopour-ir --bench conversion
 	$(CARGO) bench -p monopour-dealloc --bench deallocation
 
-bench-peers: build $(VENV)/peers $(BENCH_DIR)/.written
+bench-peers: build $(PEERS) $(BENCH_DIR)/.written
 	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --write docs/measurements/common-op-set.md
 
 # ONNX's backend suite on both devices; PARTS="test_resize,test_pad" runs the cases whose names hold one of these.
-onnx-suite: setup $(VENV)/ours
-	test -f $(ONNX_CASES)/index.json || $(VENV)/bin/python scripts/onnx-suite/write_cases.py $(ONNX_CASES)
+onnx-suite: setup $(ONNX_CASES)/index.json
 	$(CARGO) build --release --example onnx_suite
 	target/release/examples/onnx_suite $(ONNX_CASES) cpu "$(PARTS)" --known scripts/onnx-suite/known-cpu.txt
 	target/release/examples/onnx_suite $(ONNX_CASES) gpu "$(PARTS)" --known scripts/onnx-suite/known-gpu.txt
+
+$(ONNX_CASES)/index.json: scripts/onnx-suite/write_cases.py $(OURS)
+	$(VENV)/bin/python scripts/onnx-suite/write_cases.py $(ONNX_CASES)
 
 # The test dialect links only where its feature asks for it.
 upstream-suite: $(VENV)/lit
