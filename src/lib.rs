@@ -13,14 +13,14 @@
 pub mod explain;
 pub mod npy;
 #[cfg(feature = "compiler")]
+pub mod onnx;
+#[cfg(feature = "compiler")]
 pub mod options;
 #[cfg(feature = "compiler")]
 pub mod pipeline;
 #[cfg(feature = "compiler")]
 pub mod report;
 
-#[cfg(feature = "compiler")]
-pub use monopour_frontend::onnx;
 #[cfg(feature = "compiler")]
 pub use monopour_ir::Diagnostics;
 pub use monopour_program as program;

@@ -53,18 +53,10 @@ pub fn gather(descs: &[TensorDesc], sources: &Sources<'_>) -> Result<Vec<HostTen
 fn read(path: &Path, desc: &TensorDesc) -> Result<HostTensor, Failure> {
     #[cfg(feature = "compiler")]
     if path.extension().is_some_and(|e| e == "pb") {
-        return tensor_proto(path);
+        let tensor = monopour::onnx::read_tensor(path).and_then(|tensor| monopour::onnx::to_host(&tensor));
+        return tensor.map_err(|what| inputs_error(format!("{}: {what}", path.display())));
     }
     Ok(npy::read_as(path, desc.dtype)?)
-}
-
-#[cfg(feature = "compiler")]
-fn tensor_proto(path: &Path) -> Result<HostTensor, Failure> {
-    let fail = |what: String| inputs_error(format!("{}: {what}", path.display()));
-    let tensor = monopour::onnx::read_tensor(path).map_err(fail)?;
-    let dtype = tensor.dtype.dtype().ok_or_else(|| fail(format!("elements of {} are not supported", tensor.dtype)))?;
-    let shape = tensor.stored_shape().iter().map(|d| d.unsigned_abs()).collect();
-    Ok(HostTensor::new(dtype, shape, tensor.data.bytes().to_vec())?)
 }
 
 /// The files of `NAME=FILE` arguments by name.
