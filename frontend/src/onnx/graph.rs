@@ -361,7 +361,8 @@ pub(super) fn check(graph: &mut Graph, known: &mut HashSet<String>, problems: &m
             problems.push(invalid(message, "break the cycle: a loop is a Loop or Scan node"));
         }
     }
-    own.extend(graph.nodes.iter().flat_map(|n| &n.outputs).filter(|name| known.insert((*name).clone())).cloned());
+    let made = graph.nodes.iter().flat_map(|n| &n.outputs).filter(|name| !name.is_empty());
+    own.extend(made.filter(|name| known.insert((*name).clone())).cloned());
     for node in &mut graph.nodes {
         for attribute in node.attributes.values_mut() {
             if let Attribute::Graph(inner) = attribute {

@@ -63,7 +63,10 @@ impl<'c> Builder<'c> {
             let mut results = results.map(Vec::into_iter);
             let names = self.scopes.last_mut().expect("invariant: a graph is entered before its nodes");
             for name in &node.outputs {
-                names.insert(name.clone(), results.as_mut().and_then(Iterator::next));
+                let result = results.as_mut().and_then(Iterator::next);
+                if !name.is_empty() {
+                    names.insert(name.clone(), result);
+                }
             }
         }
     }

@@ -316,6 +316,17 @@ fn size_arithmetic_that_grows_is_left_to_the_run() {
 }
 
 #[test]
+fn a_result_that_is_not_wanted_has_no_name() {
+    let branches = ["then_branch", "else_branch"].map(|name| subgraph(name, vec![], ""));
+    let nodes = vec![
+        node("Dropout", &["x"], &["d", ""]),
+        NodeProto { attribute: branches.to_vec(), ..node("If", &["k"], &["y"]) },
+    ];
+    let inputs = vec![value("x", &["4"]), typed(value("k", &[]), DataType::Bool)];
+    refused(open(&of(inputs, nodes, vec![])), "F0041", "output '' of graph 'g' is not defined");
+}
+
+#[test]
 fn what_is_stated_twice_is_refused() {
     let nodes = || vec![node("Softmax", &["x"], &["y"])];
     let twice = NodeProto { attribute: vec![int("axis", 0), int("axis", 1)], ..node("Softmax", &["x"], &["y"]) };
