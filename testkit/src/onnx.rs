@@ -98,18 +98,17 @@ pub fn ints(name: &str, values: &[i64]) -> TensorProto {
     TensorProto { name: name.to_owned(), dims, data_type, int64_data: values.to_vec(), ..TensorProto::default() }
 }
 
-/// A graph; its results are of unstated types.
-pub fn graph(
-    inputs: Vec<ValueInfoProto>,
-    nodes: Vec<NodeProto>,
-    constants: Vec<TensorProto>,
-    outputs: &[&str],
-) -> GraphProto {
+/// A constant 64-bit integer.
+pub fn scalar(name: &str, value: i64) -> TensorProto {
+    TensorProto { dims: vec![], ..ints(name, &[value]) }
+}
+
+/// A graph without constants; its results are of unstated types.
+pub fn graph(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, outputs: &[&str]) -> GraphProto {
     GraphProto {
         name: "g".to_owned(),
         input: inputs,
         node: nodes,
-        initializer: constants,
         output: outputs.iter().map(|name| untyped(name)).collect(),
         ..GraphProto::default()
     }
@@ -120,7 +119,17 @@ pub fn opset(domain: &str, version: i64) -> OperatorSetIdProto {
     OperatorSetIdProto { domain: domain.to_owned(), version }
 }
 
+/// A model of one result, of version 17 of ai.onnx.
+pub fn model(
+    inputs: Vec<ValueInfoProto>,
+    nodes: Vec<NodeProto>,
+    constants: Vec<TensorProto>,
+    output: &str,
+) -> ModelProto {
+    model_of(GraphProto { initializer: constants, ..graph(inputs, nodes, &[output]) }, 17)
+}
+
 /// A model of a version of ai.onnx.
-pub fn model(graph: GraphProto, version: i64) -> ModelProto {
+pub fn model_of(graph: GraphProto, version: i64) -> ModelProto {
     ModelProto { ir_version: 10, opset_import: vec![opset("", version)], graph: Some(graph), ..ModelProto::default() }
 }

@@ -275,11 +275,11 @@ fn decisions_are_logged_with_their_locations_on_request() {
 /// A model with the symbol `n` and an input that has a constant, and an operand as a tensor of ONNX.
 fn write_onnx(folder: &Path) {
     use monopour::onnx::DataType;
-    use monopour_testkit::onnx::{floats, graph, model, node, value};
+    use monopour_testkit::onnx::{floats, model, node, value};
     use prost::Message;
     let inputs = vec![value("x", DataType::F32, &["n", "3"]), value("w", DataType::F32, &["3"])];
     let nodes = vec![node("Relu", &["x"], &["a"]), node("Add", &["a", "w"], &["y"])];
-    let proto = model(graph(inputs, nodes, vec![floats("w", &[3], &[1.0, 2.0, 3.0])], &["y"]), 17);
+    let proto = model(inputs, nodes, vec![floats("w", &[3], &[1.0, 2.0, 3.0])], "y");
     std::fs::write(folder.join("m.onnx"), proto.encode_to_vec()).unwrap();
     let x = floats("x", &[1, 3], &[-1.0, 5.0, -7.0]);
     std::fs::write(folder.join("x.pb"), x.encode_to_vec()).unwrap();

@@ -1,45 +1,24 @@
 //! ONNX files at the limits of the format: names, versions, functions, sizes and elements.
 
-use crate::onnx::{graph, import, ints, model, node, open, refused, value};
+use crate::onnx::{import, open, refused};
+use monopour_frontend::onnx::DataType::{self, F32};
+use monopour_frontend::onnx::Model;
 use monopour_frontend::onnx::proto::{
-    AttributeProto, ElementTypeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
-    StringStringEntryProto, TensorProto, TypeProto, TypeValue, ValueInfoProto, attribute_type,
+    AttributeProto, ElementTypeProto, FunctionProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto,
+    TypeProto, TypeValue, attribute_type,
 };
-use monopour_frontend::onnx::{DataType, Model};
+use monopour_testkit::onnx::{
+    floats, graph, ints, model, node, opset, scalar, untyped, value, with_float, with_graph, with_int,
+};
 use prost::Message;
-
-/// The input with elements of this type.
-fn typed(mut info: ValueInfoProto, dtype: DataType) -> ValueInfoProto {
-    if let Some(TypeProto { value: Some(TypeValue::Tensor(tensor)) }) = &mut info.r#type {
-        tensor.elem_type = dtype.number();
-    }
-    info
-}
-
-fn scalar(name: &str, value: i64) -> TensorProto {
-    TensorProto { dims: vec![], ..ints(name, &[value]) }
-}
 
 fn u64s(name: &str, values: &[u64]) -> TensorProto {
     let (dims, data_type) = (vec![values.len() as i64], DataType::U64.number());
     TensorProto { name: name.to_owned(), dims, data_type, uint64_data: values.to_vec(), ..TensorProto::default() }
 }
 
-fn int(name: &str, value: i64) -> AttributeProto {
-    AttributeProto { name: name.to_owned(), r#type: attribute_type::INT, i: value, ..AttributeProto::default() }
-}
-
-fn subgraph(name: &str, nodes: Vec<NodeProto>, output: &str) -> AttributeProto {
-    let g = Some(graph(vec![], nodes, output));
-    AttributeProto { name: name.to_owned(), r#type: attribute_type::GRAPH, g, ..AttributeProto::default() }
-}
-
 fn of_domain(domain: &str, node: NodeProto) -> NodeProto {
     NodeProto { domain: domain.to_owned(), ..node }
-}
-
-fn opset(domain: &str, version: i64) -> OperatorSetIdProto {
-    OperatorSetIdProto { domain: domain.to_owned(), version }
 }
 
 fn function(name: &str, inputs: &[&str], output: &str, node: Vec<NodeProto>) -> FunctionProto {
@@ -53,15 +32,10 @@ fn function(name: &str, inputs: &[&str], output: &str, node: Vec<NodeProto>) -> 
     }
 }
 
-/// A model of these nodes and constants, with its result `y`.
-fn of(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, constants: Vec<TensorProto>) -> ModelProto {
-    model(GraphProto { initializer: constants, ..graph(inputs, nodes, "y") })
-}
-
 /// The result of a model of one node and constants, as the constant of the IR.
 fn folded(op: &str, constants: Vec<TensorProto>) -> String {
     let names: Vec<&str> = constants.iter().map(|c| c.name.as_str()).collect();
-    let text = import(&of(vec![], vec![node(op, &names, &["y"])], constants.clone()), &[]).expect("imports");
+    let text = import(&model(vec![], vec![node(op, &names, &["y"])], constants.clone(), "y"), &[]).expect("imports");
     let line = text.lines().find(|line| line.contains("arith.constant")).unwrap_or_else(|| panic!("{text}"));
     assert!(!text.contains("linalg"), "{text}");
     line.split(" = ").nth(1).expect("a value").to_owned()
@@ -76,29 +50,25 @@ fn attributes_of_a_call_reach_graphs_within_its_function() {
         ..AttributeProto::default()
     };
     let constant = NodeProto { attribute: vec![alpha.clone()], ..node("Constant", &[], &["c"]) };
-    let branches = vec![
-        subgraph("then_branch", vec![constant.clone(), node("Add", &["a", "c"], &["t"])], "t"),
-        subgraph("else_branch", vec![node("Identity", &["a"], &["e"])], "e"),
-    ];
-    let body = NodeProto { attribute: branches, ..node("If", &["k"], &["b"]) };
+    let then = graph(vec![], vec![constant.clone(), node("Add", &["a", "c"], &["t"])], &["t"]);
+    let other = graph(vec![], vec![node("Identity", &["a"], &["e"])], &["e"]);
+    let body = with_graph(with_graph(node("If", &["k"], &["b"]), "then_branch", then), "else_branch", other);
     let f = FunctionProto { attribute: vec!["alpha".to_owned()], ..function("F", &["a", "k"], "b", vec![body]) };
-    let five =
-        AttributeProto { name: "alpha".to_owned(), r#type: attribute_type::FLOAT, f: 5.0, ..AttributeProto::default() };
-    let call = NodeProto { attribute: vec![five], ..of_domain("local", node("F", &["x", "k"], &["y"])) };
-    let inputs = vec![value("x", &["4"]), typed(value("k", &[]), DataType::Bool)];
-    let mut proto = of(inputs, vec![call], vec![]);
+    let call = with_float(of_domain("local", node("F", &["x", "k"], &["y"])), "alpha", 5.0);
+    let inputs = vec![value("x", F32, &["4"]), value("k", DataType::Bool, &[])];
+    let mut proto = model(inputs, vec![call], vec![], "y");
     proto.functions.push(f);
     let text = import(&proto, &[]).expect("imports");
     assert!(text.contains("5.000000e+00") && !text.contains("0.000000e+00"), "{text}");
 
-    let outside = of(vec![value("x", &["4"])], vec![constant, node("Add", &["x", "c"], &["y"])], vec![]);
+    let outside = model(vec![value("x", F32, &["4"])], vec![constant, node("Add", &["x", "c"], &["y"])], vec![], "y");
     refused(open(&outside), "F0041", "attribute 'value_float' of node 'c' refers to 'alpha'");
 }
 
 #[test]
 fn functions_are_told_apart_by_their_overloads() {
     let call = NodeProto { overload: "o".to_owned(), ..of_domain("local", node("G", &["x"], &["y"])) };
-    let mut proto = of(vec![value("x", &["4"])], vec![call], vec![]);
+    let mut proto = model(vec![value("x", F32, &["4"])], vec![call], vec![], "y");
     let overloaded = |overload: &str, op: &str| FunctionProto {
         overload: overload.to_owned(),
         ..function("G", &["a"], "b", vec![node(op, &["a"], &["b"])])
@@ -107,7 +77,7 @@ fn functions_are_told_apart_by_their_overloads() {
     let text = import(&proto, &[]).expect("imports");
     assert!(text.contains("arith.negf") && !text.contains("math.exp"), "{text}");
     // The domain ai.onnx has two names.
-    let mut proto = of(vec![value("x", &["4"])], vec![node("Own", &["x"], &["y"])], vec![]);
+    let mut proto = model(vec![value("x", F32, &["4"])], vec![node("Own", &["x"], &["y"])], vec![], "y");
     let own = function("Own", &["a"], "b", vec![node("Neg", &["a"], &["b"])]);
     proto.functions = vec![FunctionProto { domain: "ai.onnx".to_owned(), ..own }];
     assert!(import(&proto, &[]).expect("imports").contains("arith.negf"));
@@ -116,24 +86,31 @@ fn functions_are_told_apart_by_their_overloads() {
 #[test]
 fn versions_of_functions_and_domains_are_checked() {
     let call = of_domain("local", node("G", &["x"], &["y"]));
-    let mut proto = of(vec![value("x", &["4"])], vec![call], vec![]);
+    let mut proto = model(vec![value("x", F32, &["4"])], vec![call], vec![], "y");
     let g = function("G", &["a"], "b", vec![node("Neg", &["a"], &["b"])]);
     proto.functions = vec![FunctionProto { opset_import: vec![opset("", 99)], ..g }];
     refused(open(&proto), "F0041", "version 99 of the operator set ai.onnx");
-    let foreign = of(vec![value("x", &["4"])], vec![of_domain("com.microsoft", node("Gelu", &["x"], &["y"]))], vec![]);
+    let foreign = model(
+        vec![value("x", F32, &["4"])],
+        vec![of_domain("com.microsoft", node("Gelu", &["x"], &["y"]))],
+        vec![],
+        "y",
+    );
     refused(open(&foreign), "F0041", "the operator set com.microsoft");
 }
 
 #[test]
 fn a_name_is_defined_once() {
-    let inputs = || vec![value("x", &["4"]), value("w", &["4"])];
-    let shadow = of(inputs(), vec![node("Neg", &["x"], &["y"]), node("Exp", &["w"], &["x"])], vec![]);
+    let inputs = || vec![value("x", F32, &["4"]), value("w", F32, &["4"])];
+    let shadow = model(inputs(), vec![node("Neg", &["x"], &["y"]), node("Exp", &["w"], &["x"])], vec![], "y");
     refused(open(&shadow), "F0041", "'x' is defined twice");
-    let constant = of(inputs(), vec![node("Neg", &["x"], &["c"]), node("Exp", &["c"], &["y"])], vec![ints("c", &[1])]);
+    let constant =
+        model(inputs(), vec![node("Neg", &["x"], &["c"]), node("Exp", &["c"], &["y"])], vec![ints("c", &[1])], "y");
     refused(open(&constant), "F0041", "'c' is defined twice");
     let two = vec![ints("c", &[1]), ints("c", &[2])];
-    refused(open(&of(inputs(), vec![node("Neg", &["x"], &["y"])], two)), "F0041", "'c' is defined twice");
-    let same = of(vec![value("x", &["4"]), value("x", &["4"])], vec![node("Neg", &["x"], &["y"])], vec![]);
+    refused(open(&model(inputs(), vec![node("Neg", &["x"], &["y"])], two, "y")), "F0041", "'c' is defined twice");
+    let same =
+        model(vec![value("x", F32, &["4"]), value("x", F32, &["4"])], vec![node("Neg", &["x"], &["y"])], vec![], "y");
     refused(open(&same), "F0041", "'x' is defined twice");
 }
 
@@ -147,28 +124,28 @@ fn size_is_of_second_argument(text: &str) {
 #[test]
 fn symbols_that_are_made_are_not_those_of_the_model() {
     let nodes = vec![node("NonZero", &["x"], &["i"]), node("Neg", &["z"], &["y"])];
-    let mut proto = of(vec![value("x", &["4"]), value("z", &["?1"])], nodes, vec![]);
+    let mut proto = model(vec![value("x", F32, &["4"]), value("z", F32, &["?1"])], nodes, vec![], "y");
     let output = &mut proto.graph.as_mut().expect("a graph").output;
-    output.push(ValueInfoProto { name: "i".to_owned(), r#type: None });
+    output.push(untyped("i"));
     size_is_of_second_argument(&import(&proto, &[]).expect("imports"));
 
-    let mut unnamed = value("x", &["n"]);
+    let mut unnamed = value("x", F32, &["n"]);
     if let Some(TypeProto { value: Some(TypeValue::Tensor(tensor)) }) = &mut unnamed.r#type {
         tensor.shape.as_mut().expect("a shape").dim[0].value = None;
     }
     let nodes = vec![node("Exp", &["x"], &["e"]), node("Neg", &["z"], &["y"])];
-    let mut proto = of(vec![unnamed, value("z", &["x.0"])], nodes, vec![]);
+    let mut proto = model(vec![unnamed, value("z", F32, &["x.0"])], nodes, vec![], "y");
     let output = &mut proto.graph.as_mut().expect("a graph").output;
-    output.push(ValueInfoProto { name: "e".to_owned(), r#type: None });
+    output.push(untyped("e"));
     size_is_of_second_argument(&import(&proto, &[]).expect("imports"));
 }
 
 #[test]
 fn sizes_of_optional_inputs_can_be_bound() {
-    let mut optional = value("o", &["n"]);
+    let mut optional = value("o", F32, &["n"]);
     let tensor = optional.r#type.take().map(Box::new);
     optional.r#type = Some(TypeProto { value: Some(TypeValue::Optional(ElementTypeProto { elem_type: tensor })) });
-    let proto = of(vec![optional], vec![node("OptionalGetElement", &["o"], &["y"])], vec![]);
+    let proto = model(vec![optional], vec![node("OptionalGetElement", &["o"], &["y"])], vec![], "y");
     let proto = ModelProto { opset_import: vec![opset("", 18)], ..proto };
     assert_eq!(open(&proto).expect("opens").symbols(), ["n"]);
     assert!(import(&proto, &[("n", 5)]).expect("imports").contains("tensor<5xf32>"));
@@ -177,26 +154,26 @@ fn sizes_of_optional_inputs_can_be_bound() {
 #[test]
 fn tensors_of_too_many_elements_are_refused() {
     let large = "4611686018427387904";
-    let cast = NodeProto { attribute: vec![int("to", 1)], ..node("Cast", &["x"], &["y"]) };
-    let packed = of(vec![typed(value("x", &[large, "2"]), DataType::I4)], vec![cast], vec![]);
+    let cast = with_int(node("Cast", &["x"], &["y"]), "to", 1);
+    let packed = model(vec![value("x", DataType::I4, &[large, "2"])], vec![cast], vec![], "y");
     refused(import(&packed, &[]), "F0043", "input 'x'");
-    let huge = of(vec![value("x", &[large, large])], vec![node("Neg", &["x"], &["y"])], vec![]);
+    let huge = model(vec![value("x", F32, &[large, large])], vec![node("Neg", &["x"], &["y"])], vec![], "y");
     refused(import(&huge, &[]), "F0043", "input 'x'");
-    let dynamic = of(vec![value("x", &["n", large])], vec![node("Neg", &["x"], &["y"])], vec![]);
+    let dynamic = model(vec![value("x", F32, &["n", large])], vec![node("Neg", &["x"], &["y"])], vec![], "y");
     refused(import(&dynamic, &[]), "F0043", "input 'x'");
     for sizes in [[1 << 32, 1 << 32], [3, 6_148_914_691_236_517_206]] {
         let constants = vec![ints("c", &[1]), ints("s", &sizes)];
         refused(
-            import(&of(vec![], vec![node("Expand", &["c", "s"], &["y"])], constants), &[]),
+            import(&model(vec![], vec![node("Expand", &["c", "s"], &["y"])], constants, "y"), &[]),
             "F0043",
             "'y' (Expand)",
         );
-        let fill = of(vec![], vec![node("ConstantOfShape", &["s"], &["y"])], vec![ints("s", &sizes)]);
+        let fill = model(vec![], vec![node("ConstantOfShape", &["s"], &["y"])], vec![ints("s", &sizes)], "y");
         refused(import(&fill, &[]), "F0043", "'y' (ConstantOfShape)");
     }
     // A size of 0 makes the tensor empty, however large the others are.
     let empty = TensorProto { dims: vec![1 << 40, 1 << 40, 0], ..ints("e", &[]) };
-    let text = import(&of(vec![], vec![node("Shape", &["e"], &["y"])], vec![empty]), &[]).expect("imports");
+    let text = import(&model(vec![], vec![node("Shape", &["e"], &["y"])], vec![empty], "y"), &[]).expect("imports");
     assert!(text.contains("dense<[1099511627776, 1099511627776, 0]>"), "{text}");
 }
 
@@ -211,8 +188,8 @@ fn truth_values_are_0_or_1() {
     };
     let typed = TensorProto { raw_data: vec![].into(), int32_data: vec![256], ..raw.clone() };
     for constant in [raw, typed] {
-        let cast = NodeProto { attribute: vec![int("to", 7)], ..node("Cast", &["b"], &["y"]) };
-        let text = import(&of(vec![], vec![cast], vec![constant]), &[]).expect("imports");
+        let cast = with_int(node("Cast", &["b"], &["y"]), "to", 7);
+        let text = import(&model(vec![], vec![cast], vec![constant], "y"), &[]).expect("imports");
         assert!(text.contains("dense<1> : tensor<1xi64>"), "{text}");
     }
 }
@@ -227,7 +204,7 @@ fn integers_at_the_limits_are_folded_without_wrapping() {
     }
     // Of a size: no panic.
     let nodes = vec![node("Shape", &["x"], &["s"]), node("Mul", &["s", "a"], &["t"]), node("Div", &["t", "b"], &["y"])];
-    let text = import(&of(vec![value("x", &["n"])], nodes, pair(i64::MIN, -1)), &[]).expect("imports");
+    let text = import(&model(vec![value("x", F32, &["n"])], nodes, pair(i64::MIN, -1), "y"), &[]).expect("imports");
     assert!(text.contains("arith.muli"), "{text}");
 }
 
@@ -241,25 +218,19 @@ fn unsigned_integers_of_64_bits_are_not_folded_as_signed() {
         ("Div", "arith.constant 4611686018427387904 : i64"),
     ];
     for (op, expected) in results {
-        let text = import(&of(vec![], vec![node(op, &["a", "b"], &["y"])], pair()), &[]).expect("imports");
+        let text = import(&model(vec![], vec![node(op, &["a", "b"], &["y"])], pair(), "y"), &[]).expect("imports");
         assert!(text.contains(expected), "{op}: {text}");
     }
-    let cast = NodeProto { attribute: vec![int("to", 1)], ..node("Cast", &["a"], &["y"]) };
-    let text = import(&of(vec![], vec![cast], vec![u64s("a", &[1 << 63])]), &[]).expect("imports");
+    let cast = with_int(node("Cast", &["a"], &["y"]), "to", 1);
+    let text = import(&model(vec![], vec![cast], vec![u64s("a", &[1 << 63])], "y"), &[]).expect("imports");
     assert!(text.contains("arith.constant 9.22337203E+18 : f32"), "{text}");
 }
 
 #[test]
 fn bits_of_floats_are_refused() {
-    let one = TensorProto {
-        name: "a".to_owned(),
-        dims: vec![1],
-        data_type: DataType::F32.number(),
-        float_data: vec![1.0],
-        ..TensorProto::default()
-    };
+    let one = floats("a", &[1], &[1.0]);
     for (op, names) in [("BitwiseAnd", vec!["a", "a"]), ("BitwiseNot", vec!["a"]), ("Not", vec!["a"])] {
-        let proto = of(vec![], vec![node(op, &names, &["y"])], vec![one.clone()]);
+        let proto = model(vec![], vec![node(op, &names, &["y"])], vec![one.clone()], "y");
         let proto = ModelProto { opset_import: vec![opset("", 18)], ..proto };
         refused(import(&proto, &[]), "F0043", &format!("'y' ({op})"));
     }
@@ -280,10 +251,10 @@ fn elements_of_two_types_in_one_place_are_two_weights() {
         ..TensorProto::default()
     };
     let nodes = vec![node("Add", &["x", "a"], &["y"]), node("Add", &["z", "b"], &["w"])];
-    let inputs = vec![value("x", &["1024"]), typed(value("z", &["1024"]), DataType::I32)];
-    let mut proto = of(inputs, nodes, vec![outside("a", DataType::F32), outside("b", DataType::I32)]);
+    let inputs = vec![value("x", F32, &["1024"]), value("z", DataType::I32, &["1024"])];
+    let mut proto = model(inputs, nodes, vec![outside("a", F32), outside("b", DataType::I32)], "y");
     let output = &mut proto.graph.as_mut().expect("a graph").output;
-    output.push(ValueInfoProto { name: "w".to_owned(), r#type: None });
+    output.push(untyped("w"));
     let opened = Model::from_bytes(&proto.encode_to_vec(), "m.onnx", &folder);
     std::fs::remove_dir_all(&folder).expect("removed");
     let options = monopour_frontend::import::ImportOptions::default();
@@ -301,7 +272,8 @@ fn size_arithmetic_that_grows_is_left_to_the_run() {
         let (from, to) = (format!("p{k}"), if k == 13 { "y".to_owned() } else { format!("p{}", k + 1) });
         nodes.push(node("Mul", &[&from, &from], &[&to]));
     }
-    let text = import(&of(vec![value("x", &["n"])], nodes, vec![ints("one", &[1])]), &[]).expect("imports");
+    let text =
+        import(&model(vec![value("x", F32, &["n"])], nodes, vec![ints("one", &[1])], "y"), &[]).expect("imports");
     assert!(text.matches("arith.muli").count() < 100, "{text}");
 
     let mut nodes = vec![node("Shape", &["x"], &["s0"])];
@@ -311,34 +283,34 @@ fn size_arithmetic_that_grows_is_left_to_the_run() {
         nodes.extend([node("Add", &[&from, "one"], &[&sum]), node("Div", &[&sum, "three"], &[&to])]);
     }
     let constants = vec![scalar("one", 1), scalar("three", 3)];
-    let text = import(&of(vec![value("x", &["n"])], nodes, constants), &[]).expect("imports");
+    let text = import(&model(vec![value("x", F32, &["n"])], nodes, constants, "y"), &[]).expect("imports");
     assert!(text.contains("arith.divsi"), "the deep expression is computed");
 }
 
 #[test]
 fn a_result_that_is_not_wanted_has_no_name() {
-    let branches = ["then_branch", "else_branch"].map(|name| subgraph(name, vec![], ""));
+    let branch = graph(vec![], vec![], &[""]);
     let nodes = vec![
         node("Dropout", &["x"], &["d", ""]),
-        NodeProto { attribute: branches.to_vec(), ..node("If", &["k"], &["y"]) },
+        with_graph(with_graph(node("If", &["k"], &["y"]), "then_branch", branch.clone()), "else_branch", branch),
     ];
-    let inputs = vec![value("x", &["4"]), typed(value("k", &[]), DataType::Bool)];
-    refused(open(&of(inputs, nodes, vec![])), "F0041", "output '' of graph 'g' is not defined");
+    let inputs = vec![value("x", F32, &["4"]), value("k", DataType::Bool, &[])];
+    refused(open(&model(inputs, nodes, vec![], "y")), "F0041", "output '' of graph 'g' is not defined");
 }
 
 #[test]
 fn what_is_stated_twice_is_refused() {
     let nodes = || vec![node("Softmax", &["x"], &["y"])];
-    let twice = NodeProto { attribute: vec![int("axis", 0), int("axis", 1)], ..node("Softmax", &["x"], &["y"]) };
-    let attribute = of(vec![value("x", &["4", "4"])], vec![twice], vec![]);
+    let twice = with_int(with_int(node("Softmax", &["x"], &["y"]), "axis", 0), "axis", 1);
+    let attribute = model(vec![value("x", F32, &["4", "4"])], vec![twice], vec![], "y");
     refused(open(&attribute), "F0041", "attribute 'axis' of node 'y' (Softmax) is given twice");
 
     let call = of_domain("local", node("G", &["x"], &["y"]));
-    let mut functions = of(vec![value("x", &["4"])], vec![call], vec![]);
+    let mut functions = model(vec![value("x", F32, &["4"])], vec![call], vec![], "y");
     functions.functions = ["Neg", "Exp"].map(|op| function("G", &["a"], "b", vec![node(op, &["a"], &["b"])])).to_vec();
     refused(open(&functions), "F0041", "function 'G' of local is defined twice");
 
-    let mut versions = of(vec![value("x", &["4", "4"])], nodes(), vec![]);
+    let mut versions = model(vec![value("x", F32, &["4", "4"])], nodes(), vec![], "y");
     versions.opset_import = vec![opset("", 11), opset("ai.onnx", 13)];
     refused(open(&versions), "F0041", "the operator set ai.onnx is imported in two versions, one of them 11");
     versions.opset_import = vec![opset("", 13), opset("ai.onnx", 13)];
@@ -355,13 +327,12 @@ fn sizes_that_are_long_sums_are_not_multiplied_out() {
         for name in &names {
             let mut shape = ["1"; 3];
             shape[axis] = name;
-            inputs.push(value(name, &shape));
+            inputs.push(value(name, F32, &shape));
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let concat = node("Concat", &names, &[&format!("c{axis}")]);
-        nodes.push(NodeProto { attribute: vec![int("axis", axis as i64)], ..concat });
+        nodes.push(with_int(node("Concat", &names, &[&format!("c{axis}")]), "axis", axis as i64));
     }
     nodes.extend([node("Add", &["c0", "c1"], &["s"]), node("Add", &["s", "c2"], &["t"]), node("Size", &["t"], &["y"])]);
-    let text = import(&of(inputs, nodes, vec![]), &[]).expect("imports");
+    let text = import(&model(inputs, nodes, vec![], "y"), &[]).expect("imports");
     assert!(text.matches("arith.muli").count() < 10, "{text}");
 }
