@@ -299,6 +299,19 @@ fn a_result_that_is_not_wanted_has_no_name() {
 }
 
 #[test]
+fn graphs_that_take_other_operands_are_refused() {
+    let given = ["i", "c", "a", "b"];
+    for (count, why) in [(2, "takes only 2 operands"), (4, "has an input 'b' too many")] {
+        let types = [DataType::I64, DataType::Bool, F32, F32];
+        let inputs = given.iter().zip(types).take(count).map(|(name, dtype)| value(name, dtype, &[])).collect();
+        let nodes = vec![node("Identity", &["c"], &["on"]), node("Neg", &["x"], &["n"])];
+        let whole = with_graph(node("Loop", &["m", "", "x"], &["y"]), "body", graph(inputs, nodes, &["on", "n"]));
+        let inputs = vec![value("m", DataType::I64, &[]), value("x", F32, &[])];
+        refused(import(&model(inputs, vec![whole], vec![], "y"), &[]), "F0043", why);
+    }
+}
+
+#[test]
 fn what_is_stated_twice_is_refused() {
     let nodes = || vec![node("Softmax", &["x"], &["y"])];
     let twice = with_int(with_int(node("Softmax", &["x"], &["y"]), "axis", 0), "axis", 1);
