@@ -89,6 +89,8 @@ fn positions_and_sums(backend: &Monopour) {
     }
     let none = graph(vec![value("x", F32, &["n"])], vec![node("NonZero", &["x"], &["p"])], &["p"]);
     assert_eq!(run(backend, none, &[floats(&[5], &[0.0; 5])]), [integers(&[1, 0], &[])]);
+    let empty = graph(vec![value("x", F32, &["0", "2"])], vec![node("NonZero", &["x"], &["p"])], &["p"]);
+    assert_eq!(run(backend, empty, &[floats(&[0, 2], &[])]), [integers(&[2, 0], &[])]);
 }
 
 fn last_of_many_updates(backend: &Monopour) {
