@@ -82,6 +82,13 @@ pub fn identity(rank: usize) -> Vec<Expr> {
     (0..rank).map(Expr::Loop).collect()
 }
 
+/// Number of dimensions that a shape has before those of the operand.
+fn leading(operand: &Operand, shape: &[Dim]) -> Result<usize, Failure> {
+    let first = shape.len().checked_sub(operand.rank());
+    Ok(first
+        .ok_or_else(|| format!("an operand of rank {} does not broadcast to rank {}", operand.rank(), shape.len()))?)
+}
+
 impl<'c> Builder<'c> {
     /// A `linalg.generic`; `body` takes the elements of operands, then of destinations, and returns those of the results.
     ///
@@ -126,9 +133,9 @@ impl<'c> Builder<'c> {
     /// The operand without the dimensions of size 1 that `shape` has larger, and the loops of the others.
     ///
     /// # Errors
-    /// MLIR's diagnostics.
+    /// For an operand of a higher rank, or MLIR's diagnostics.
     pub fn broadcast_view(&mut self, operand: &Operand<'c>, shape: &[Dim]) -> Result<(Value<'c>, Vec<Expr>), Failure> {
-        let first = shape.len() - operand.rank();
+        let first = leading(operand, shape)?;
         let keep: Vec<usize> =
             (0..operand.rank()).filter(|d| !operand.shape[*d].is(1) || shape[first + d].is(1)).collect();
         let value = self.keep_dims(operand, &keep)?;
@@ -165,7 +172,7 @@ impl<'c> Builder<'c> {
         let loops = Loops::of(&shape);
         let mut inputs = vec![];
         for operand in operands.iter().filter(|o| !is_scalar(o)) {
-            let first = shape.len() - operand.rank();
+            let first = leading(operand, &shape)?;
             inputs.push(self.view(operand, |d| loops.of_dim[first + d])?);
         }
         let out = self.empty(dtype, &loops.shape)?;

@@ -114,13 +114,24 @@ fn flip<'c>(b: &mut Builder<'c>, _: DataType, x: &[Value<'c>]) -> Result<Value<'
     b.binary(ops::arith::XORI, x[0], ones)
 }
 
+/// Floats that the IR compares.
+fn wide_floats<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<Operand<'c>, Failure> {
+    match x.dtype {
+        narrow if narrow.is_narrow_float() => cast_to(b, x, DataType::F32),
+        float if float.is_float() => Ok(x.clone()),
+        other => Err(format!("operands of {other} are not supported").into()),
+    }
+}
+
 fn is_nan<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    Ok(vec![b.elementwise(&[cx.operand(0)?], DataType::Bool, |b, x| b.compare(CmpF::Uno, x[0], x[0]))?])
+    let x = wide_floats(b, cx.operand(0)?)?;
+    Ok(vec![b.elementwise(&[&x], DataType::Bool, |b, x| b.compare(CmpF::Uno, x[0], x[0]))?])
 }
 
 fn is_inf<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (negative, positive) = (cx.flag("detect_negative", true)?, cx.flag("detect_positive", true)?);
-    let result = b.elementwise(&[cx.operand(0)?], DataType::Bool, |b, x| {
+    let x = wide_floats(b, cx.operand(0)?)?;
+    let result = b.elementwise(&[&x], DataType::Bool, |b, x| {
         let infinity = b.number(x[0].ty(), if positive { f64::INFINITY } else { f64::NEG_INFINITY });
         match (negative, positive) {
             (true, true) => {

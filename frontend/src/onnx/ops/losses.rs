@@ -88,7 +88,9 @@ fn hardmax<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, axis) = if cx.opset() >= 13 {
         (given.clone(), cx.axis_attribute(-1, given.rank())?)
     } else {
-        let axis = cx.axis_attribute(1, given.rank() + 1)?;
+        let axis = cx.int("axis", 1)?;
+        // The axis after the last one is valid, too; a negative one counts from the last.
+        let axis = cx.axis(axis, given.rank() + usize::from(axis >= 0))?;
         let size = |dims: &[Dim]| dims.iter().fold(Dim::constant(1), |n, d| n.mul(d));
         (b.reshaped(given, &[size(&given.shape[..axis]), size(&given.shape[axis..])])?, 1)
     };

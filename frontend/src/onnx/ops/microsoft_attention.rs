@@ -1,6 +1,6 @@
 //! Attention ops of com.microsoft, on those of `attention`.
 
-use super::attention::{Heads, Mask, Place, Scores, attend, default_scale, joined_heads, split_heads, widened};
+use super::attention::{Heads, Mask, Place, Scores, attend, default_scale, joined_heads, past, split_heads, widened};
 use super::elementwise::{ADD, compute};
 use super::microsoft::DOMAIN;
 use super::products::matmul;
@@ -188,7 +188,7 @@ fn multi_head<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     refuse_operands(cx, 8)?;
     let Heads { q, mut k, mut v } = projections(b, cx, cx.int("num_heads", 0)?)?;
     let mut place = Place::Start;
-    if let (Some(past_k), Some(past_v)) = (cx.optional(6), cx.optional(7)) {
+    if let Some([past_k, past_v]) = past([cx.optional(6), cx.optional(7)])? {
         place = Place::After(past_k.shape[2].clone());
         (k, v) = (join(b, &[past_k, &k], 2)?, join(b, &[past_v, &v], 2)?);
     }
@@ -231,13 +231,14 @@ fn group_query<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
     } else {
         (q, k)
     };
-    let past = [cx.optional(3), cx.optional(4)];
+    let caches = [cx.optional(3), cx.optional(4)];
+    past(caches)?;
     let total = b.sizes_of(cx.operand(6)?)?.into_iter().next().ok_or("its number of keys is missing")?;
-    let total = past[0].map_or_else(|| total.clone(), |past| past.shape[2].at_least(&total));
-    let k = appended(b, past[0], &k, &place, &total)?;
-    let v = appended(b, past[1], &v, &place, &total)?;
+    let total = caches[0].map_or_else(|| total.clone(), |past| past.shape[2].at_least(&total));
+    let k = appended(b, caches[0], &k, &place, &total)?;
+    let v = appended(b, caches[1], &v, &place, &total)?;
     let window = Some(cx.int("local_window_size", -1)?).filter(|n| *n > 0).map(|n| n - 1);
-    let given = cx.optional(10).map(|bias| widened(b, bias, &total)).transpose()?;
+    let given = cx.optional(10).map(|bias| widened(b, bias, &total, true)).transpose()?;
     let mask =
         Mask { given, causal: true, left: window, place: Place::Given(place), valid: Some(valid), ..Mask::default() };
     let scores = scores(cx, &q, cx.float("softcap", 0.0)?)?;
