@@ -1,7 +1,7 @@
 //! Images made of windows: columns summed, pooled elements put back, centers cut out or framed.
 
 use super::compare::cast_to;
-use super::scalars::{Made, add, both, clamped, computed, div, indices, is_inside, like, mul, sub};
+use super::scalars::{Made, add, both, clamped, div, indices, is_inside, like, mul, sub};
 use super::scatter::last_updates;
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::CmpI;
@@ -92,7 +92,7 @@ fn col2im<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         let (place, column) = (flat(b, &at[first..], &sizes)?, flat(b, &windows, &counts)?);
         let row = mul(b, at[1], area)?;
         let row = add(b, row, place)?;
-        let value = b.op(ops::tensor::EXTRACT, &[source, at[0], row, column], e[0].ty())?;
+        let value = b.read(source, &[at[0], row, column])?;
         let sum = add(b, e[1], value)?;
         Ok(vec![b.select(valid.ok_or("no axis")?, sum, e[1])?])
     })?[0];
@@ -124,8 +124,8 @@ fn center_crop_pad<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results
     }
     let (source, element) = (b.value(x)?, b.element(x.dtype)?);
     let (first, before, own) = (indices(b, &first)?, indices(b, &before)?, indices(b, &x.shape)?);
-    let result = computed(b, x.dtype, shape, |b, at| {
-        let (mut place, mut inside) = (vec![source], None);
+    let result = b.computed(x.dtype, &shape, |b, at| {
+        let (mut place, mut inside) = (vec![], None);
         for d in 0..at.len() {
             let moved = add(b, at[d], first[d])?;
             let moved = sub(b, moved, before[d])?;
@@ -133,7 +133,7 @@ fn center_crop_pad<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results
             inside = Some(inside.map_or(Ok(is_in), |inside| both(b, inside, is_in))?);
             place.push(clamped(b, moved, own[d])?);
         }
-        let value = b.op(ops::tensor::EXTRACT, &place, element)?;
+        let value = b.read(source, &place)?;
         let none = b.number(element, 0.0);
         inside.map_or(Ok(value), |inside| b.select(inside, value, none))
     })?;

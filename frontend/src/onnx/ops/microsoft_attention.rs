@@ -289,7 +289,7 @@ fn appended<'c>(
         let past = if missing.is(0) { past.clone() } else { b.padded(past, &before, &after, zero)? };
         inputs.push((b.value(&past)?, identity(4)));
     }
-    let (source, element, out) = (b.value(new)?, b.element(new.dtype)?, b.empty(new.dtype, &shape)?);
+    let (source, out) = (b.value(new)?, b.empty(new.dtype, &shape)?);
     let op = Structured { loops: vec![LoopKind::Parallel; 4], inputs, outputs: vec![(out, identity(4))] };
     let has_past = op.inputs.len() == 2;
     let value = b.structured(&op, |b, e| {
@@ -301,7 +301,7 @@ fn appended<'c>(
         let is_past = b.compare(CmpI::Slt, token, zero)?;
         let token = b.binary(ops::arith::MAXSI, token, zero)?;
         let token = b.binary(ops::arith::MINSI, token, last)?;
-        let new = b.op(ops::tensor::EXTRACT, &[source, at[0], at[1], token, at[3]], element)?;
+        let new = b.read(source, &[at[0], at[1], token, at[3]])?;
         Ok(vec![if has_past { b.select(is_past, e[1], new)? } else { new }])
     })?[0];
     Ok(Operand::value(new.dtype, shape, value))

@@ -284,7 +284,7 @@ fn unpacked<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, layout: &Packed) 
                 let per_byte = like(b, at[1], per_byte as f64);
                 let byte = div(b, at[1], per_byte)?;
                 let within = b.binary(ops::arith::REMSI, at[1], per_byte)?;
-                let byte = b.op(ops::tensor::EXTRACT, &[zeros, at[0], byte], e[0].ty())?;
+                let byte = b.read(zeros, &[at[0], byte])?;
                 let zero = bits(b, byte, within, layout)?;
                 convert(b, DataType::U8, DataType::F32, zero)?
             }
