@@ -321,3 +321,15 @@ fn half_of_a_bias_is_refused() {
     let operands = [zeros(&[1, 1, 2]), zeros(&[1, 4, 2]), zeros(&[1, 4, 1]), bias];
     check(&of(&["1", "8"]), &operands, &[from_f32(&[1, 1, 1, 1], &[h])]);
 }
+
+#[test]
+fn operands_of_other_types_or_ranks_are_refused() {
+    let of = |op: &str, dtype: DataType, shapes: &[&[&str]]| {
+        let names: Vec<String> = (0..shapes.len()).map(|at| format!("x{at}")).collect();
+        let inputs = names.iter().zip(shapes).map(|(name, shape)| input(name, dtype, shape)).collect();
+        model(inputs, vec![node(&format!("{op}({}) -> y", names.join(", ")), &[])], vec![], "y")
+    };
+    refused(&of("Exp", DataType::I32, &[&["2"]]), "operands do not fit: 'math.exp' op operand #0");
+    refused(&of("Add", DataType::F32, &[&["2"]]), "operand 1 is missing");
+    refused(&of("LRN", DataType::F32, &[&["2"]]), "an operand of rank 1 has no channels");
+}

@@ -1,6 +1,6 @@
 //! Comparisons, truth values, conversions, selections.
 
-use super::elementwise::{Function, apply};
+use super::elementwise::{Function, apply, apply_to_two};
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::{CmpF, CmpI, Predicate};
 use crate::onnx::symbolic::Dim;
@@ -54,12 +54,12 @@ pub(super) fn register(registry: &mut Registry) {
     registry.op("LessOrEqual", 12, |b, cx| comparison(b, cx, LESS_OR_EQUAL), "");
     registry.op("Greater", 7, |b, cx| comparison(b, cx, GREATER), "");
     registry.op("GreaterOrEqual", 12, |b, cx| comparison(b, cx, GREATER_OR_EQUAL), "");
-    registry.op("And", 7, |b, cx| apply(b, cx, AND), "");
-    registry.op("Or", 7, |b, cx| apply(b, cx, OR), "");
-    registry.op("Xor", 7, |b, cx| apply(b, cx, XOR), "");
-    registry.op("BitwiseAnd", 18, |b, cx| apply(b, cx, AND), "");
-    registry.op("BitwiseOr", 18, |b, cx| apply(b, cx, OR), "");
-    registry.op("BitwiseXor", 18, |b, cx| apply(b, cx, XOR), "");
+    registry.op("And", 7, |b, cx| apply_to_two(b, cx, AND), "");
+    registry.op("Or", 7, |b, cx| apply_to_two(b, cx, OR), "");
+    registry.op("Xor", 7, |b, cx| apply_to_two(b, cx, XOR), "");
+    registry.op("BitwiseAnd", 18, |b, cx| apply_to_two(b, cx, AND), "");
+    registry.op("BitwiseOr", 18, |b, cx| apply_to_two(b, cx, OR), "");
+    registry.op("BitwiseXor", 18, |b, cx| apply_to_two(b, cx, XOR), "");
     registry.op("Not", 1, |b, cx| apply(b, cx, NOT), "");
     registry.op("BitwiseNot", 18, |b, cx| apply(b, cx, BITWISE_NOT), "");
     registry.op("IsNaN", 9, is_nan, "");

@@ -157,13 +157,17 @@ pub(super) fn per_channel<'c>(b: &mut Builder<'c>, x: &Operand<'c>, rank: usize)
     match rank {
         // An image without channels has one.
         1 if x.shape[0].is(1) => b.reshaped(x, &[]),
-        0 | 1 => Err(format!("an operand of rank {rank} has no channels").into()),
+        0 | 1 => Err(no_channels(rank)),
         _ => {
             let mut shape = vec![Dim::constant(1); rank - 1];
             shape[0] = x.shape[0].clone();
             b.reshaped(x, &shape)
         }
     }
+}
+
+pub(super) fn no_channels(rank: usize) -> Failure {
+    format!("an operand of rank {rank} has no channels").into()
 }
 
 fn check_channels(image: &Dim, filters: &Dim) -> Result<(), Failure> {

@@ -28,10 +28,10 @@ impl Function {
 }
 
 pub(super) fn register(registry: &mut Registry) {
-    registry.op("Add", 7, |b, cx| apply(b, cx, ADD), "");
-    registry.op("Sub", 7, |b, cx| apply(b, cx, SUB), "");
-    registry.op("Mul", 7, |b, cx| apply(b, cx, MUL), "");
-    registry.op("Div", 7, |b, cx| apply(b, cx, DIV), "");
+    registry.op("Add", 7, |b, cx| apply_to_two(b, cx, ADD), "");
+    registry.op("Sub", 7, |b, cx| apply_to_two(b, cx, SUB), "");
+    registry.op("Mul", 7, |b, cx| apply_to_two(b, cx, MUL), "");
+    registry.op("Div", 7, |b, cx| apply_to_two(b, cx, DIV), "");
     registry.op("Sum", 6, |b, cx| fold_operands(b, cx, ADD), "");
     registry.op("Min", 6, |b, cx| fold_operands(b, cx, MIN), "");
     registry.op("Max", 6, |b, cx| fold_operands(b, cx, MAX), "");
@@ -107,11 +107,16 @@ fn trigonometry(registry: &mut Registry) {
     }
 }
 
-/// A function of all operands, which have the result's type.
+/// A function of the one operand, which has the result's type.
 pub(super) fn apply<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, function: Function) -> Results<'c> {
-    let operands = cx.all()?;
-    let dtype = operands.first().ok_or("it has no operands")?.dtype;
-    Ok(vec![compute(b, &operands, dtype, function)?])
+    let x = cx.operand(0)?;
+    Ok(vec![compute(b, &[x], x.dtype, function)?])
+}
+
+/// A function of two operands, which have the result's type.
+pub(super) fn apply_to_two<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, function: Function) -> Results<'c> {
+    let operands = [cx.operand(0)?, cx.operand(1)?];
+    Ok(vec![compute(b, &operands, operands[0].dtype, function)?])
 }
 
 /// A function of operands of one type.
@@ -365,9 +370,9 @@ fn power<'c>(b: &mut Builder<'c>, dtype: DataType, x: Value<'c>, exponent: i64) 
 
 fn modulo<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if cx.flag("fmod", false)? {
-        return apply(b, cx, FMOD);
+        return apply_to_two(b, cx, FMOD);
     }
-    apply(b, cx, MODULO)
+    apply_to_two(b, cx, MODULO)
 }
 
 const FMOD: Function = Function {

@@ -54,7 +54,7 @@ fn attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if let Some(bias) = cx.optional(2) {
         projected = compute(b, &[&projected, bias], x.dtype, ADD)?;
     }
-    let hidden = &projected.shape[2];
+    let [_, _, hidden] = &projected.shape[..] else { return Err("its operand is not of rank 3".into()) };
     let sizes: Vec<Dim> = match cx.ints("qkv_hidden_sizes")? {
         Some(sizes) => sizes.into_iter().map(Dim::constant).collect(),
         None => vec![hidden.exact_quotient(&3.into()).ok_or("its weights are not three of one size")?; 3],
@@ -68,7 +68,10 @@ fn attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let [q, mut k, mut v]: [Operand; 3] = each.try_into().map_err(|_| "it has not three sizes")?;
     let mut place = Place::Start;
     if let Some(past) = cx.optional(4) {
-        place = Place::After(past.shape[3].clone());
+        let [_, _, _, tokens, _] = &past.shape[..] else {
+            return Err("its past keys and values are not of rank 5".into());
+        };
+        place = Place::After(tokens.clone());
         let (past_k, past_v) = (at(b, past, 0, &0.into())?, at(b, past, 0, &1.into())?);
         (k, v) = (join(b, &[&past_k, &k], 2)?, join(b, &[&past_v, &v], 2)?);
     }
@@ -170,11 +173,12 @@ fn projections<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, heads: i64) ->
             Some(x) if x.rank() == 4 => x.clone(),
             Some(x) => {
                 let mut x = x.clone();
+                let hidden = x.shape.get(2).ok_or("its operand is not of rank 3")?.clone();
                 if let Some(bias) = cx.optional(3) {
-                    let part = range(b, bias, 0, &from, &x.shape[2])?;
+                    let part = range(b, bias, 0, &from, &hidden)?;
                     x = compute(b, &[&x, &part], x.dtype, ADD)?;
                 }
-                from = from.add(&x.shape[2]);
+                from = from.add(&hidden);
                 split_heads(b, &x, heads)?
             }
         };
@@ -211,7 +215,8 @@ fn group_query<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
             each.push(split_heads(b, cx.operand(number)?, heads)?);
         }
     } else {
-        let all = query.shape[2].exact_quotient(&(queries + 2 * heads).into());
+        let [_, _, hidden] = &query.shape[..] else { return Err("its operand is not of rank 3".into()) };
+        let all = hidden.exact_quotient(&(queries + 2 * heads).into());
         let size = all.ok_or("its packed operand is not queries, keys and values")?;
         let mut from = Dim::default();
         for heads in [queries, heads, heads] {
@@ -224,6 +229,9 @@ fn group_query<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
     let [valid, place] = cache_places(b, cx.operand(5)?, &q.shape[2])?;
     let (q, k) = if cx.flag("do_rotary", false)? {
         let tables = [cx.operand(7)?, cx.operand(8)?];
+        if tables.iter().any(|table| table.rank() != 2) {
+            return Err("its sines and cosines are not of rank 2".into());
+        }
         let position = cx.optional(9).map_or(Position::From(&place), Position::Rows);
         let rotation = Rotation { tables, position, interleaved: cx.flag("rotary_interleaved", false)? };
         let turned = tables[0].shape[1].times(2);

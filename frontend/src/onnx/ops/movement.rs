@@ -212,7 +212,8 @@ pub(super) fn gather_rows<'c>(
     table: &Operand<'c>,
     indices: &Operand<'c>,
 ) -> Result<Operand<'c>, Failure> {
-    let shape = [&indices.shape, &table.shape[1.min(table.rank())..]].concat();
+    let rows = table.shape.get(1..).ok_or("a table of one number has no rows")?;
+    let shape = [&indices.shape, rows].concat();
     gather_by_data(b, table, indices, 0, shape)
 }
 

@@ -1,6 +1,6 @@
 //! Normalizations and softmax.
 
-use super::convolution::per_channel;
+use super::convolution::{no_channels, per_channel};
 use super::reductions::{Kind, kept, mean, over};
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
@@ -195,6 +195,9 @@ fn group_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
 /// `x / (bias + alpha / size * sum of squares of channels around)^beta`.
 fn lrn<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
+    if x.rank() < 2 {
+        return Err(no_channels(x.rank()));
+    }
     let size = cx.int("size", 1)?.max(1);
     let (alpha, beta, bias) = (cx.float("alpha", f64::from(1e-4f32))?, cx.float("beta", 0.75)?, cx.float("bias", 1.0)?);
     let mut before = vec![Dim::default(); x.rank()];

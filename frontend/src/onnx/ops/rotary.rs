@@ -42,6 +42,9 @@ fn rotary<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 
 fn contrib_rotary<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, places, cos, sin) = (cx.operand(0)?, cx.operand(1)?, cx.operand(2)?, cx.operand(3)?);
+    if cos.rank() != 2 || sin.rank() != 2 {
+        return Err("its sines and cosines are not of rank 2".into());
+    }
     if cx.flag("is_packed_batching", false)? {
         return Err("packed batches are not supported".into());
     }

@@ -209,7 +209,7 @@ fn stft<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let step = one_size(b, cx.operand(1)?)?;
     let length = match (cx.optional(3), weights) {
         (Some(length), _) => one_size(b, length)?,
-        (None, Some(weights)) => weights.shape[0].clone(),
+        (None, Some(weights)) => weights.shape.first().ok_or("its window is one number")?.clone(),
         (None, None) => return Err("it has neither a window nor a frame length".into()),
     };
     let parts = parts.as_constant().filter(|p| matches!(p, 1 | 2)).ok_or("its parts are not 1 or 2")?;
