@@ -3,7 +3,7 @@
 use crate::backend::Monopour;
 use crate::onnx::{floats, from_f32, input, ints, model, node};
 use monopour::onnx::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, attribute_type,
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto, attribute_type,
 };
 use monopour::onnx::{DataType, Model};
 use monopour::{CompileOptions, compile_onnx};
@@ -332,4 +332,39 @@ fn operands_of_other_types_or_ranks_are_refused() {
     refused(&of("Exp", DataType::I32, &[&["2"]]), "operands do not fit: 'math.exp' op operand #0");
     refused(&of("Add", DataType::F32, &[&["2"]]), "operand 1 is missing");
     refused(&of("LRN", DataType::F32, &[&["2"]]), "an operand of rank 1 has no channels");
+}
+
+#[test]
+fn a_sequence_has_a_result_for_each_value() {
+    let parts = |keepdims| with_int(node("SplitToSequence(x) -> y", &[]), "keepdims", keepdims);
+    let of = |keepdims| model(vec![input("x", DataType::F32, &["2", "2"])], vec![parts(keepdims)], vec![], "y");
+    let x = from_f32(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let rows = |shape: &[usize]| [from_f32(shape, &[1.0, 2.0]), from_f32(shape, &[3.0, 4.0])];
+    check(&of(0), &[x.clone()], &rows(&[2]));
+    check(&of(1), &[x], &rows(&[1, 2]));
+}
+
+#[test]
+fn shared_buffers_and_biases_of_packed_attention_are_refused() {
+    let f32 = |name: &str, shape: &[&str]| input(name, DataType::F32, shape);
+    let contrib = |op: &str, inputs: Vec<ValueInfoProto>, attribute: &str| {
+        let mut call = with_int(with_int(node(op, &[]), "num_heads", 2), attribute, 1);
+        call.domain = "com.microsoft".to_owned();
+        let mut proto = model(inputs, vec![call], vec![], "y");
+        let opset = OperatorSetIdProto { domain: "com.microsoft".to_owned(), version: 1 };
+        proto.opset_import.push(opset);
+        proto
+    };
+    let packed = f32("x", &["1", "3", "2", "3", "2"]);
+    let bias = vec![packed, f32("b", &["12"])];
+    refused(&contrib("MultiHeadAttention(x, , , b) -> y", bias, "unidirectional"), "a bias of packed operands");
+    let past = ["p", "r"].map(|name| f32(name, &["1", "2", "4", "2"]));
+    let lengths = input("n", DataType::I32, &["1"]);
+    let projected = ["x", "k", "v"].map(|name| f32(name, &["1", "1", "4"]));
+    let all = [&projected[..], &past, &[lengths]].concat();
+    let call = "MultiHeadAttention(x, k, v, , , , p, r, n) -> y";
+    refused(&contrib(call, all, "unidirectional"), "operand 8 is not supported");
+    let inputs = vec![f32("x", &["1", "2", "4"]), f32("w", &["4", "12"])];
+    let call = "Attention(x, w) -> y";
+    refused(&contrib(call, inputs, "past_present_share_buffer"), "attribute 'past_present_share_buffer'");
 }

@@ -6,6 +6,7 @@ use super::microsoft::DOMAIN;
 use super::products::matmul;
 use super::recurrence::{at, range};
 use super::rotary::{Position, Rotation, rotated};
+use super::scalars::{clamped, is_inside};
 use super::slices::join;
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::CmpI;
@@ -17,7 +18,11 @@ use monopour_ir::{Type, Value, ops};
 pub(super) fn register(registry: &mut Registry) {
     let mut op = |name: &str, lowering, missing| registry.add(DOMAIN, name, 1..=i64::MAX, lowering, missing);
     op("Attention", attention, "rotary embeddings, masks of starts and ends, shared buffers of past keys");
-    op("MultiHeadAttention", multi_head, "masks of starts and ends, beams, shared buffers of past keys");
+    op(
+        "MultiHeadAttention",
+        multi_head,
+        "masks of starts and ends, beams, shared buffers of past keys, biases of packed operands",
+    );
     op("GroupQueryAttention", group_query, "smooth softmax, sinks, quantized caches");
 }
 
@@ -158,6 +163,9 @@ fn by_length<'c>(
 fn projections<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, heads: i64) -> Result<Heads<'c>, Failure> {
     let query = cx.operand(0)?;
     let given = [Some(query), cx.optional(1), cx.optional(2)];
+    if cx.optional(3).is_some() && given.iter().flatten().any(|x| x.rank() == 5) {
+        return Err("a bias of packed operands is not supported".into());
+    }
     let packed = |b: &mut Builder<'c>, x: &Operand<'c>, part: i64| {
         let part = at(b, x, 3, &part.into())?;
         b.permuted(&part, &[0, 2, 1, 3])
@@ -275,7 +283,7 @@ fn cache_places<'c>(b: &mut Builder<'c>, last: &Operand<'c>, new: &Dim) -> Resul
     Ok([valid, place])
 }
 
-/// A cache of `total` places, with new tokens from `place` on in each batch.
+/// A cache of `total` places, with new tokens from `place` on in each batch; the places behind stay.
 fn appended<'c>(
     b: &mut Builder<'c>,
     past: Option<&Operand<'c>>,
@@ -284,7 +292,7 @@ fn appended<'c>(
     total: &Dim,
 ) -> Result<Operand<'c>, Failure> {
     let mut shape = new.shape.clone();
-    let last = b.index(&shape[2].plus(-1))?;
+    let count = b.index(&shape[2])?;
     shape[2] = total.clone();
     let mut inputs = vec![(b.value(place)?, vec![Expr::Loop(0)])];
     if let Some(past) = past.filter(|past| !past.shape[2].is(0)) {
@@ -304,13 +312,12 @@ fn appended<'c>(
         let at: Vec<Value> = (0..4).map(|d| b.loop_index(d)).collect::<Result<_, _>>()?;
         let index = at[2].ty();
         let place = b.op(ops::arith::INDEX_CAST, &[e[0]], index)?;
-        let zero = b.int(index, 0);
         let token = b.binary(ops::arith::SUBI, at[2], place)?;
-        let is_past = b.compare(CmpI::Slt, token, zero)?;
-        let token = b.binary(ops::arith::MAXSI, token, zero)?;
-        let token = b.binary(ops::arith::MINSI, token, last)?;
+        let is_new = is_inside(b, token, count)?;
+        let token = clamped(b, token, count)?;
         let new = b.read(source, &[at[0], at[1], token, at[3]])?;
-        Ok(vec![if has_past { b.select(is_past, e[1], new)? } else { new }])
+        let old = if has_past { e[1] } else { b.number(new.ty(), 0.0) };
+        Ok(vec![b.select(is_new, new, old)?])
     })?[0];
     Ok(Operand::value(new.dtype, shape, value))
 }
