@@ -368,3 +368,15 @@ fn shared_buffers_and_biases_of_packed_attention_are_refused() {
     let call = "Attention(x, w) -> y";
     refused(&contrib(call, inputs, "past_present_share_buffer"), "attribute 'past_present_share_buffer'");
 }
+
+#[test]
+fn exponentials_are_summed_over_axes_that_are_read() {
+    let inputs = vec![input("x", DataType::F32, &["2", "2"]), input("a", DataType::I64, &["1"])];
+    let proto = of_version(18, model(inputs, vec![node("ReduceLogSumExp(x, a) -> y", &[])], vec![], "y"));
+    // log(e^100 + e^101), log(e^0 + e^1); no f32 holds e^100.
+    let rest = (1.0 + (-1.0_f32).exp()).ln();
+    let x = from_f32(&[2, 2], &[100.0, 101.0, 0.0, 1.0]);
+    let axis = |at| integers(Dtype::Int(64), &[1], &[at]);
+    check(&proto, &[x.clone(), axis(1)], &[from_f32(&[2, 1], &[101.0 + rest, 1.0 + rest])]);
+    check(&proto, &[x, axis(0)], &[from_f32(&[1, 2], &[100.0, 101.0])]);
+}
