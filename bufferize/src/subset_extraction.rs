@@ -7,14 +7,16 @@
 //! ```
 //!
 //! Requires: tensors. Ensures: the slice dominates its use; every change is an [`Edit`], and can be undone.
-//! Pure operations that the slice depends on are moved up if only that is missing.
+//! Pure operations that the slice depends on are moved up if only that is missing; whole dispatches on demand.
 //! Source: MLIR's `SubsetInsertionOpInterface` and `eliminate-empty-tensors`, LLVM 22.
 
 use monopour_ir::ops;
 use std::collections::HashSet;
 
 use monopour_ir::typed::{Slice, tensor};
-use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value, interfaces};
+use monopour_ir::{
+    Attr, Block, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value, WalkOrder, interfaces,
+};
 
 use crate::block_order::BlockOrder;
 
@@ -31,6 +33,13 @@ pub(crate) enum Edit<'c> {
         old: Value<'c>,
         /// The insertion that it serves.
         insertion: Op<'c>,
+    },
+    /// A later reader of the source reads the result.
+    Reader {
+        /// Its operand.
+        used: Use<'c>,
+        /// The source.
+        old: Value<'c>,
     },
     /// An operation was created.
     Made(Op<'c>),
@@ -49,7 +58,7 @@ pub(crate) enum Edit<'c> {
 pub(crate) fn undo<'c>(rw: &mut Rewriter<'c>, order: &mut BlockOrder<'c>, edits: Vec<Edit<'c>>) {
     for edit in edits.into_iter().rev() {
         match edit {
-            Edit::Use { used, old, .. } => rw.set_operand(used.op, used.index, old),
+            Edit::Use { used, old, .. } | Edit::Reader { used, old } => rw.set_operand(used.op, used.index, old),
             Edit::Made(op) => {
                 // Its address may be used again.
                 order.forget();
@@ -98,6 +107,35 @@ pub(crate) fn extract<'c>(
             if encoding(0) == encoding(1) { slice(rw, insertion, edits).map(Some) } else { Ok(None) }
         }
     }
+}
+
+/// Lets the readers of the source that follow an insertion read the slice of its result. Read as the source, a slice of it would
+/// conflict with the insertion, which overwrites it (with the same elements).
+///
+/// # Errors
+/// MLIR's diagnostics for the op.
+pub(crate) fn read_from_result<'c>(
+    rw: &mut Rewriter<'c>,
+    order: &mut BlockOrder<'c>,
+    insertion: Op<'c>,
+    edits: &mut Vec<Edit<'c>>,
+) -> Result<(), Diagnostics> {
+    let Some(parts) = Slice::of(insertion).filter(|_| insertion.is(ops::tensor::INSERT_SLICE)) else { return Ok(()) };
+    let source = insertion.operand(0);
+    let mut readers = source.uses();
+    readers.retain(|u| u.op != insertion && !u.op.is_terminator() && dominates(order, insertion, u.op));
+    if readers.is_empty() {
+        return Ok(());
+    }
+    rw.set_point(InsertionPoint::After(insertion));
+    let slice = tensor::extract_slice(insertion.location(), insertion.result(0), &parts, source.ty());
+    let slice = rw.create(slice)?;
+    edits.push(Edit::Made(slice));
+    for used in readers {
+        rw.set_operand(used.op, used.index, slice.result(0));
+        edits.push(Edit::Reader { used, old: source });
+    }
+    Ok(())
 }
 
 fn whole<'c>(
@@ -153,6 +191,15 @@ pub(crate) fn point_behind<'c>(
     })
 }
 
+/// The operations that may be moved up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Movable {
+    /// Pure ones without regions, as upstream does.
+    Simple,
+    /// Also linalg ops, loops and dispatches of which every op is pure.
+    Nested,
+}
+
 /// Moves the definitions of the needed values before the operation; whether all dominate it now.
 ///
 /// Moves none if one cannot be moved.
@@ -160,11 +207,11 @@ pub(crate) fn move_before_use<'c>(
     rw: &mut Rewriter<'c>,
     order: &mut BlockOrder<'c>,
     user: Op<'c>,
-    needed: &[Value<'c>],
+    (needed, movable): (&[Value<'c>], Movable),
     edits: &mut Vec<Edit<'c>>,
 ) -> bool {
     let mut moves = Vec::new();
-    if !needed.iter().all(|v| plan_moves(order, *v, user, &mut moves)) {
+    if !needed.iter().all(|v| plan_moves(order, *v, user, movable, &mut moves)) {
         return false;
     }
     let planned: Option<Vec<(Op, Op)>> =
@@ -238,7 +285,13 @@ fn ancestor_in_block_of<'c>(inner: Op<'c>, op: Op<'c>) -> Option<Op<'c>> {
 }
 
 /// Whether `value` dominates `user` once the operations in `moves` have been moved; appends to them, in order.
-fn plan_moves<'c>(order: &mut BlockOrder<'c>, value: Value<'c>, user: Op<'c>, moves: &mut Vec<Op<'c>>) -> bool {
+fn plan_moves<'c>(
+    order: &mut BlockOrder<'c>,
+    value: Value<'c>,
+    user: Op<'c>,
+    movable: Movable,
+    moves: &mut Vec<Op<'c>>,
+) -> bool {
     let Some(op) = value.defining_op().filter(|op| !moves.contains(op)) else {
         return value.defining_op().is_some() || is_there(order, value, user);
     };
@@ -246,12 +299,36 @@ fn plan_moves<'c>(order: &mut BlockOrder<'c>, value: Value<'c>, user: Op<'c>, mo
         return true;
     }
     let Some(anchor) = ancestor_in_block_of(user, op).filter(|anchor| *anchor != op) else { return false };
-    let movable = op.regions().is_empty() && interfaces::is_pure(op) && moves.len() < MOST_MOVES;
-    if !movable || !op.operands().into_iter().all(|v| plan_moves(order, v, anchor, moves)) {
+    if moves.len() >= MOST_MOVES || !may_move(op, movable) {
+        return false;
+    }
+    if !read_values(op).into_iter().all(|v| plan_moves(order, v, anchor, movable, moves)) {
         return false;
     }
     moves.push(op);
     true
+}
+
+/// Whether the order of `op` and its neighbours does not matter.
+fn may_move(op: Op, movable: Movable) -> bool {
+    if op.regions().is_empty() {
+        return interfaces::is_pure(op);
+    }
+    let is_border = |op: Op| {
+        matches!(op.name(), ops::scf::FORALL | ops::scf::FORALL_IN_PARALLEL | ops::tensor::PARALLEL_INSERT_SLICE)
+    };
+    movable == Movable::Nested && op.nested(WalkOrder::Pre).into_iter().all(|o| is_border(o) || interfaces::is_pure(o))
+}
+
+/// The operands of `op`, and the values that its regions capture.
+fn read_values<'c>(op: Op<'c>) -> Vec<Value<'c>> {
+    if op.regions().is_empty() {
+        return op.operands();
+    }
+    let is_outside = |v: &Value<'c>| !v.block().and_then(Block::parent_op).is_some_and(|owner| owner.is_inside(op));
+    let mut seen = HashSet::new();
+    let read = op.nested(WalkOrder::Pre).into_iter().flat_map(Op::operands);
+    read.filter(|v| is_outside(v) && seen.insert(*v)).collect()
 }
 
 /// The same elements in the shape before a reshape: `value` has the type of the reshape's result.
