@@ -340,7 +340,7 @@ fn a_sequence_has_a_result_for_each_value() {
     let of = |keepdims| model(vec![input("x", DataType::F32, &["2", "2"])], vec![parts(keepdims)], vec![], "y");
     let x = from_f32(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
     let rows = |shape: &[usize]| [from_f32(shape, &[1.0, 2.0]), from_f32(shape, &[3.0, 4.0])];
-    check(&of(0), &[x.clone()], &rows(&[2]));
+    check(&of(0), std::slice::from_ref(&x), &rows(&[2]));
     check(&of(1), &[x], &rows(&[1, 2]));
 }
 
