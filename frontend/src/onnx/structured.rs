@@ -7,6 +7,7 @@
 use super::DataType;
 use super::builder::{Builder, Failure};
 use super::operand::Operand;
+use super::operand_shape;
 use super::symbolic::Dim;
 use monopour_ir::typed::linalg;
 use monopour_ir::{Attr, Block, InsertionPoint, OpSpec, Region, Type, Value, ops};
@@ -82,11 +83,20 @@ pub fn identity(rank: usize) -> Vec<Expr> {
     (0..rank).map(Expr::Loop).collect()
 }
 
-/// Number of dimensions that a shape has before those of the operand.
+/// Number of dimensions that a shape has before those of the operand, which broadcasts to it.
 fn leading(operand: &Operand, shape: &[Dim]) -> Result<usize, Failure> {
-    let first = shape.len().checked_sub(operand.rank());
-    Ok(first
-        .ok_or_else(|| format!("an operand of rank {} does not broadcast to rank {}", operand.rank(), shape.len()))?)
+    let first = shape
+        .len()
+        .checked_sub(operand.rank())
+        .ok_or_else(|| format!("an operand of rank {} does not broadcast to rank {}", operand.rank(), shape.len()))?;
+    for (own, size) in operand.shape.iter().zip(&shape[first..]) {
+        if own.as_constant().zip(size.as_constant()).is_some_and(|(own, size)| own != 1 && own != size) {
+            return Err(
+                format!("{} does not broadcast to {}", operand_shape(&operand.shape), operand_shape(shape)).into()
+            );
+        }
+    }
+    Ok(first)
 }
 
 impl<'c> Builder<'c> {
@@ -352,7 +362,7 @@ pub fn broadcast(shapes: &[&[Dim]]) -> Result<Vec<Dim>, Failure> {
                 (_, Some(1)) => {}
                 (Some(1), _) | (None, Some(_)) => place.clone_from(dim),
                 (Some(a), Some(b)) if a != b => {
-                    let text = shapes.iter().map(|s| super::operand_shape(s)).collect::<Vec<_>>().join(" and ");
+                    let text = shapes.iter().map(|s| operand_shape(s)).collect::<Vec<_>>().join(" and ");
                     return Err(format!("shapes {text} do not broadcast").into());
                 }
                 _ => {}

@@ -146,7 +146,7 @@ fn wrong(proto: &ModelProto) -> Option<String> {
 #[test]
 fn random_nodes_are_lowered_or_refused() {
     let count = std::env::var("ONNX_RANDOM_NODES").map_or(NODES, |n| n.parse().expect("a number of nodes per op"));
-    let mut n = Numbers(7);
+    let mut n = Numbers(11);
     let mut found = vec![];
     for (domain, op, entry) in Registry::default().entries() {
         for _ in 0..count {
