@@ -185,6 +185,8 @@ fn candidates<'c>(analysed: &Analysed<'c>) -> Vec<Candidate<'c>> {
             found.push(Candidate { insertion, uses });
         }
     }
+    // Reshapes last: whether they need a copy depends on the buffers that the others choose.
+    found.sort_by_key(|c| c.uses.iter().any(|(_, origin)| origin.reshapes.is_some()));
     found
 }
 

@@ -13,7 +13,7 @@
 use monopour_ir::ops;
 use std::collections::HashSet;
 
-use monopour_ir::typed::{Slice, tensor};
+use monopour_ir::typed::{Index, Slice, tensor};
 use monopour_ir::{
     Attr, Block, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value, WalkOrder, interfaces,
 };
@@ -346,7 +346,7 @@ pub(crate) fn reshape_back<'c>(
     let (from, to) = (reshape.result(0).ty(), reshape.operand(0).ty());
     let (Some(shape), Some(groups)) = (to.shape(), reshape.attr("reassociation")) else { return Ok(None) };
     let made = if reshape.is(ops::tensor::EXPAND_SHAPE) {
-        if !(value.ty() == from && is_of_units(reshape)) {
+        if value.ty() != from || !(is_of_units(reshape) || lies_without_gaps(value, reshape)) {
             return Ok(None);
         }
         OpSpec::new(ops::tensor::COLLAPSE_SHAPE, reshape.location())
@@ -360,6 +360,40 @@ pub(crate) fn reshape_back<'c>(
     let made = rw.create(made.operands(&[value]).results(&[to]).attr("reassociation", groups))?;
     edits.push(Edit::Made(made));
     Ok(Some(made.result(0)))
+}
+
+/// Whether the dimensions of each group of an expansion lie without gaps in the buffer of `value`: only the first one of a
+/// group is sliced, all the way up to a new tensor.
+fn lies_without_gaps<'c>(value: Value<'c>, expand: Op<'c>) -> bool {
+    let groups = expand.attr("reassociation").and_then(|a| a.as_array()).unwrap_or_default();
+    let inner: Vec<i64> = groups.iter().filter_map(|g| g.as_ints()).flat_map(|g| g.into_iter().skip(1)).collect();
+    let is_whole = |slice: Op<'c>| {
+        let (Some(parts), Some(shape)) = (Slice::of(slice), slice.operand(0).ty().shape()) else { return false };
+        let whole = |d: usize| parts.sizes[d] == Index::Static(shape[d]) && parts.strides[d] == Index::Static(1);
+        slice.result(0).ty().shape().is_some_and(|own| own.len() == shape.len())
+            && inner.iter().all(|d| usize::try_from(*d).is_ok_and(whole))
+    };
+    let mut value = value;
+    loop {
+        let Some(op) = value.defining_op() else { return false };
+        value = match op.name() {
+            ops::tensor::EMPTY => return true,
+            // A reshaped new tensor is a new tensor.
+            ops::tensor::COLLAPSE_SHAPE | ops::tensor::EXPAND_SHAPE => {
+                return op.operand(0).defining_op().is_some_and(|op| op.is(ops::tensor::EMPTY));
+            }
+            ops::tensor::EXTRACT_SLICE if is_whole(op) => op.operand(0),
+            ops::tensor::INSERT_SLICE | ops::linalg::FILL => op.operand(1),
+            ops::scf::FORALL => {
+                let at = (0..op.num_results()).find(|i| op.result(*i) == value);
+                match at {
+                    Some(at) => op.operand(op.num_operands() - op.num_results() + at),
+                    None => return false,
+                }
+            }
+            _ => return false,
+        };
+    }
 }
 
 /// Whether each group of dimensions has at most one not of size 1: it is contiguous, whatever the strides.

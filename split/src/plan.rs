@@ -15,8 +15,8 @@
 //! ```
 //! Requires: outlined (and, for a GPU, distributed) kernels; every allocation of the host function freed once or returned.
 //! Ensures: an allocation of static size whose dealloc is unconditional is an offset in the arena; all others go to the pool.
-//! Buffers that keep a border (`borders.rs`) share their place only with buffers of the same border, as many as at most double
-//! the arena; the fills of all others lose `monopour.border`.
+//! Buffers that keep a border (`borders.rs`) share their place only with buffers of the same border, as many as take half
+//! of the memory of constants and arena; the fills of all others lose `monopour.border`.
 //! A kernel argument in the arena is bound for writing, also where the kernel only reads it: wgpu takes one access per
 //! buffer within a dispatch, and two arguments may lie in the arena. A kernel whose calls differ in which arguments lie
 //! there is cloned.
@@ -113,8 +113,8 @@ struct Transient<'c> {
     border: Option<Op<'c>>,
 }
 
-/// How many times larger an arena may become by places for borders.
-const MOST_GROWTH: u64 = 2;
+/// Places for borders take at most this part of the memory of the constants and of an arena without them.
+const MOST_GROWTH: f64 = 0.5;
 
 impl<'c> Transient<'c> {
     fn request(&self) -> Request {
@@ -133,7 +133,7 @@ impl<'c> Transient<'c> {
 pub fn run(module: &Module, host: Op) -> Result<Report, Diagnostics> {
     let block = host.body().expect("the host function has a body");
     let mut transients = collect(block);
-    let plan = place(&mut transients);
+    let plan = place(&mut transients, constant_bytes(module));
     forget_borders(host, &transients);
     if transients.is_empty() {
         return Ok(Report::default());
@@ -145,6 +145,13 @@ pub fn run(module: &Module, host: Op) -> Result<Report, Diagnostics> {
     rewrite(host, block, &transients, &plan)?;
     widen_access(module, host);
     Ok(report(&transients, &plan))
+}
+
+/// Bytes of all constants.
+fn constant_bytes(module: &Module) -> u64 {
+    let globals = module.body().ops().into_iter().filter(|op| op.is(ops::memref::GLOBAL));
+    let bytes = globals.filter_map(|op| op.attr("type")?.as_type()?.static_size_bytes());
+    bytes.fold(0, u64::saturating_add)
 }
 
 /// READ: allocations of static size that one dealloc of the same block frees.
@@ -228,10 +235,11 @@ fn forget_borders(host: Op, transients: &[Transient]) {
 }
 
 /// Offsets of all transients; those that find no place for their border lose it.
-fn place(transients: &mut [Transient]) -> MemoryPlan {
+fn place(transients: &mut [Transient], constant_bytes: u64) -> MemoryPlan {
     let shared = transients.iter().map(Transient::request).collect();
     let shared = monopour_analysis::plan::plan(&shared);
-    let most_bytes = shared.peak_bytes.saturating_mul(MOST_GROWTH);
+    let growth = shared.peak_bytes.saturating_add(constant_bytes) as f64 * MOST_GROWTH;
+    let most_bytes = shared.peak_bytes.saturating_add(growth as u64);
     let mut places = border_places(transients);
     let mut best = (0, shared);
     // The most places that fit: more of them never take less.

@@ -86,6 +86,29 @@ fn a_fill_moves_up_to_be_the_destination() {
     assert_eq!(counts(text), (1, 2, 0));
 }
 
+/// Images computed as lines go into a concatenation of channels, but not into one of columns.
+#[test]
+fn images_computed_as_lines_go_where_lines_lie_without_gaps() {
+    let of = |whole: &str, offset: &str| {
+        format!(
+            "func.func @joined(%x: tensor<4x63xf32>, %y: tensor<{whole}xf32>) -> tensor<{whole}xf32> {{
+            %p = tensor.empty() : tensor<{whole}xf32>
+            %g = linalg.exp ins(%y : tensor<{whole}xf32>) outs(%p : tensor<{whole}xf32>) -> tensor<{whole}xf32>
+            %z = arith.constant 1.0 : f32
+            %q = tensor.empty() : tensor<{whole}xf32>
+            %f = linalg.fill ins(%z : f32) outs(%q : tensor<{whole}xf32>) -> tensor<{whole}xf32>
+            %e = tensor.empty() : tensor<4x63xf32>
+            %s = linalg.exp ins(%x : tensor<4x63xf32>) outs(%e : tensor<4x63xf32>) -> tensor<4x63xf32>
+            %i = tensor.expand_shape %s [[0], [1, 2]] output_shape [4, 9, 7] : tensor<4x63xf32> into tensor<4x9x7xf32>
+            %r = tensor.insert_slice %i into %f[{offset}] [4, 9, 7] [1, 1, 1] : tensor<4x9x7xf32> into tensor<{whole}xf32>
+            return %r : tensor<{whole}xf32>
+        }}"
+        )
+    };
+    assert_eq!(counts(&of("12x9x7", "4, 0, 0")), (1, 2, 0));
+    assert_eq!(counts(&of("4x9x14", "0, 0, 7")), (0, 3, 1));
+}
+
 /// The fill depends on what is inserted: it cannot come first.
 #[test]
 fn a_destination_that_depends_on_the_source_stays() {
