@@ -5,6 +5,7 @@ mod dynamic;
 mod errors;
 mod onnx;
 mod onnx_page;
+mod onnx_random;
 mod programs;
 mod random;
 mod rows;
