@@ -12,6 +12,7 @@ mod host;
 mod numerics;
 mod onnx;
 mod onnx_contrib;
+mod onnx_edges;
 mod onnx_flow;
 mod opt;
 mod passes;

@@ -6,7 +6,7 @@ use super::DataType;
 use super::builder::{Builder, Failure};
 use super::graph::{Attribute, Graph, ValueInfo, ValueType, domain_name};
 use super::model::Model;
-use super::nodes::Names;
+use super::nodes::{HELP, Names};
 use super::operand::{Known, Operand};
 use super::registry::Registry;
 use super::symbolic::{Dim, Symbol};
@@ -36,8 +36,20 @@ pub fn lower<'c>(
     model.check_dims(sizes)?;
     let module = Module::empty(cx);
     let weights = fill(&module, model, registry, sizes)?;
-    module.op().verify_with_diagnostics()?;
+    module.op().verify_with_diagnostics().map_err(|found| unfit(found, &model.file))?;
     Ok((module, WeightTable::from(weights)))
+}
+
+/// What the verifier refuses: operands of types or shapes that a node's op does not take. Its notes name the nodes.
+fn unfit(found: Diagnostics, file: &str) -> Diagnostics {
+    let refused = |found: Diagnostic| Diagnostic {
+        code: "F0043",
+        location: file.to_owned(),
+        message: format!("operands do not fit: {}", found.message),
+        help: Some(HELP.to_owned()),
+        ..found
+    };
+    Diagnostics(found.0.into_iter().map(refused).collect())
 }
 
 /// Puts the function into a module; returns the weights.
@@ -246,8 +258,6 @@ fn diagnostics(failure: Failure) -> Diagnostics {
     match failure {
         Failure::Ir(diagnostics) => diagnostics,
         Failure::Reported => Diagnostics::default(),
-        Failure::Node(message) => {
-            Diagnostic::global("F0043", message).with_help("docs/onnx.md says what is supported of each op").into()
-        }
+        Failure::Node(message) => Diagnostic::global("F0043", message).with_help(HELP).into(),
     }
 }

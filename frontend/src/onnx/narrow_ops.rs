@@ -181,7 +181,7 @@ impl<'c> Builder<'c> {
             let (byte, at) = (Type::integer(b.context(), 8), b.loop_index(0)?);
             let per = b.int(at.ty(), 8 / bits);
             let (place, within) = (b.binary(ops::arith::DIVUI, at, per)?, b.binary(ops::arith::REMUI, at, per)?);
-            let held = b.op(ops::tensor::EXTRACT, &[packed, place], byte)?;
+            let held = b.read(packed, &[place])?;
             let within = b.op(ops::arith::INDEX_CAST, &[within], byte)?;
             let width = b.int(byte, bits);
             let shift = b.binary(ops::arith::MULI, within, width)?;
@@ -213,7 +213,7 @@ impl<'c> Builder<'c> {
                 let place = b.binary(ops::arith::ADDI, from, k_index)?;
                 let is_inside = b.compare(CmpI::Slt, place, size)?;
                 let place = b.select(is_inside, place, first)?;
-                let element = b.op(ops::tensor::EXTRACT, &[source, place], byte)?;
+                let element = b.read(source, &[place])?;
                 let element = b.binary(ops::arith::ANDI, element, mask)?;
                 let element = b.select(is_inside, element, none)?;
                 let element = b.shifted(ops::arith::SHLI, element, k * bits)?;

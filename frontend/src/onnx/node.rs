@@ -112,6 +112,15 @@ impl<'c> NodeContext<'_, 'c> {
             None => Ok(None),
         }
     }
+    /// An attribute of `count` integers, or as many of the default.
+    ///
+    /// # Errors
+    /// For one of another kind or length.
+    pub fn ints_of(&self, name: &str, count: usize, default: i64) -> Result<Vec<i64>, Failure> {
+        let given = self.ints(name)?.unwrap_or_else(|| vec![default; count]);
+        let wrong = || format!("attribute '{name}' is {given:?}, not {count} numbers").into();
+        if given.len() == count { Ok(given) } else { Err(wrong()) }
+    }
     /// An attribute of floats, if given.
     ///
     /// # Errors

@@ -10,6 +10,9 @@ use super::symbolic::Dim;
 use monopour_ir::{Diagnostic, Location};
 use std::collections::HashMap;
 
+/// The remedy for nodes that are refused.
+pub(super) const HELP: &str = "docs/onnx.md says what is supported of each op";
+
 /// Values by name; `None`: a node that could not be lowered.
 pub(super) type Names<'c> = HashMap<String, Option<Operand<'c>>>;
 
@@ -113,8 +116,7 @@ impl<'c> Builder<'c> {
 
     /// Reports a problem of the model.
     pub(super) fn report(&mut self, code: &'static str, message: String) {
-        let mut diagnostic =
-            Diagnostic::global(code, message).with_help("docs/onnx.md says what is supported of each op");
+        let mut diagnostic = Diagnostic::global(code, message).with_help(HELP);
         diagnostic.location.clone_from(&self.file);
         self.found.0.push(diagnostic);
     }

@@ -136,6 +136,9 @@ impl<'c> Builder<'c> {
         shape: &[Dim],
         steps: &[i64],
     ) -> Result<Operand<'c>, Failure> {
+        if shape.len() != operand.rank() {
+            return Err(format!("an operand of rank {} is not of rank {}", operand.rank(), shape.len()).into());
+        }
         if shape.iter().chain(&operand.shape).any(|d| d.is(0)) {
             // A first index behind the end is no index of a slice.
             return Ok(Operand::value(operand.dtype, shape.to_vec(), self.empty(operand.dtype, shape)?));
@@ -224,6 +227,9 @@ impl<'c> Builder<'c> {
     /// # Errors
     /// MLIR's diagnostics.
     pub fn permuted(&mut self, operand: &Operand<'c>, order: &[usize]) -> Result<Operand<'c>, Failure> {
+        if order.len() != operand.rank() {
+            return Err(format!("an operand of rank {} is not of rank {}", operand.rank(), order.len()).into());
+        }
         if order.iter().enumerate().all(|(at, from)| at == *from) {
             return Ok(operand.clone());
         }

@@ -20,13 +20,13 @@ impl<'c> Builder<'c> {
         }
         let count = x.elements().as_constant().filter(|n| *n <= MAX_READ);
         let count = count.ok_or("an operand of sizes has an unknown number of elements")?;
-        let (element, index) = (self.element(x.dtype)?, Type::index(self.context()));
+        let index = Type::index(self.context());
         let flat = self.reshaped(x, &[Dim::constant(count)])?;
         let value = self.value(&flat)?;
         let mut out = vec![];
         for at in 0..count {
             let at = self.int(index, at);
-            let read = self.op(ops::tensor::EXTRACT, &[value, at], element)?;
+            let read = self.read(value, &[at])?;
             out.push(self.op(ops::arith::INDEX_CAST, &[read], index)?);
         }
         Ok(out)

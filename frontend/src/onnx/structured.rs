@@ -7,6 +7,7 @@
 use super::DataType;
 use super::builder::{Builder, Failure};
 use super::operand::Operand;
+use super::operand_shape;
 use super::symbolic::Dim;
 use monopour_ir::typed::linalg;
 use monopour_ir::{Attr, Block, InsertionPoint, OpSpec, Region, Type, Value, ops};
@@ -82,6 +83,22 @@ pub fn identity(rank: usize) -> Vec<Expr> {
     (0..rank).map(Expr::Loop).collect()
 }
 
+/// Number of dimensions that a shape has before those of the operand, which broadcasts to it.
+fn leading(operand: &Operand, shape: &[Dim]) -> Result<usize, Failure> {
+    let first = shape
+        .len()
+        .checked_sub(operand.rank())
+        .ok_or_else(|| format!("an operand of rank {} does not broadcast to rank {}", operand.rank(), shape.len()))?;
+    for (own, size) in operand.shape.iter().zip(&shape[first..]) {
+        if own.as_constant().zip(size.as_constant()).is_some_and(|(own, size)| own != 1 && own != size) {
+            return Err(
+                format!("{} does not broadcast to {}", operand_shape(&operand.shape), operand_shape(shape)).into()
+            );
+        }
+    }
+    Ok(first)
+}
+
 impl<'c> Builder<'c> {
     /// A `linalg.generic`; `body` takes the elements of operands, then of destinations, and returns those of the results.
     ///
@@ -126,9 +143,9 @@ impl<'c> Builder<'c> {
     /// The operand without the dimensions of size 1 that `shape` has larger, and the loops of the others.
     ///
     /// # Errors
-    /// MLIR's diagnostics.
+    /// For an operand of a higher rank, or MLIR's diagnostics.
     pub fn broadcast_view(&mut self, operand: &Operand<'c>, shape: &[Dim]) -> Result<(Value<'c>, Vec<Expr>), Failure> {
-        let first = shape.len() - operand.rank();
+        let first = leading(operand, shape)?;
         let keep: Vec<usize> =
             (0..operand.rank()).filter(|d| !operand.shape[*d].is(1) || shape[first + d].is(1)).collect();
         let value = self.keep_dims(operand, &keep)?;
@@ -165,7 +182,7 @@ impl<'c> Builder<'c> {
         let loops = Loops::of(&shape);
         let mut inputs = vec![];
         for operand in operands.iter().filter(|o| !is_scalar(o)) {
-            let first = shape.len() - operand.rank();
+            let first = leading(operand, &shape)?;
             inputs.push(self.view(operand, |d| loops.of_dim[first + d])?);
         }
         let out = self.empty(dtype, &loops.shape)?;
@@ -345,7 +362,7 @@ pub fn broadcast(shapes: &[&[Dim]]) -> Result<Vec<Dim>, Failure> {
                 (_, Some(1)) => {}
                 (Some(1), _) | (None, Some(_)) => place.clone_from(dim),
                 (Some(a), Some(b)) if a != b => {
-                    let text = shapes.iter().map(|s| super::operand_shape(s)).collect::<Vec<_>>().join(" and ");
+                    let text = shapes.iter().map(|s| operand_shape(s)).collect::<Vec<_>>().join(" and ");
                     return Err(format!("shapes {text} do not broadcast").into());
                 }
                 _ => {}

@@ -6,6 +6,7 @@ mod errors;
 mod onnx;
 mod onnx_files;
 mod onnx_page;
+mod onnx_random;
 mod programs;
 mod random;
 mod rows;

@@ -7,7 +7,7 @@ use monopour::program::{self, TensorDesc};
 use monopour::runtime::HostTensor;
 
 use crate::failure::Failure;
-use crate::names::file_in;
+use crate::names::{check_files, file_in};
 
 /// Values shown of each output.
 const SHOWN: usize = 8;
@@ -24,7 +24,7 @@ pub fn write(folder: &Path, descs: &[TensorDesc], tensors: &[HostTensor]) -> Res
 
 /// Refuses names that no file in `folder` can have, before the run.
 pub fn check_names(folder: &Path, descs: &[TensorDesc]) -> Result<(), Failure> {
-    descs.iter().try_for_each(|desc| file_in(folder, &desc.name).map(|_| ()))
+    check_files(folder, descs.iter().map(|desc| desc.name.as_str()))
 }
 
 /// A line per output: type, range, mean, first values.

@@ -155,7 +155,7 @@ fn outputs() -> Vec<Case> {
         run("--trace no/folder/t.json", "error[P0007]"),
         run("--trace @", "error[P0007]"),
     ];
-    for name in ["../x", "/tmp/monopour-bad-x", "a/b", "..", ".", "", "x\\00y", "x\\0Ay", "C:\\\\x", ".hidden"] {
+    for name in ["../x", "..", ".", "", "x\\00y", "x\\0Ay", ".hidden"] {
         let source = super::ADD.replacen("-> tensor<4x2xf32>", &named(name), 1);
         cases.push(line("run m.mlir --device cpu --random 1 --outputs out", 1, "error[R0030]").file("m.mlir", source));
     }

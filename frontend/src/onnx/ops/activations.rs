@@ -249,6 +249,9 @@ fn clip<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 /// `x` moved towards 0 by a bias where it is beyond a bound on either side, else 0.
 fn shrink<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, bound, bias) = (cx.operand(0)?, cx.float("lambd", 0.5)?, cx.float("bias", 0.0)?);
+    if matches!(x.dtype, DataType::I64 | DataType::U64) {
+        return Ok(vec![shrink_integers(b, x, bound, bias)?]);
+    }
     // Integers are compared and moved as floats, which hold 8 to 32 bits exactly.
     let float = if x.dtype.is_float() { x.dtype } else { DataType::F64 };
     let result = b.elementwise(&[x], x.dtype, |b, e| {
@@ -262,4 +265,21 @@ fn shrink<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         convert(b, float, x.dtype, y)
     })?;
     Ok(vec![result])
+}
+
+/// As [`shrink`], of integers that are not all f64.
+fn shrink_integers<'c>(b: &mut Builder<'c>, x: &Operand<'c>, bound: f64, bias: f64) -> Result<Operand<'c>, Failure> {
+    let is_small = |number: f64| number.abs() < 2f64.powi(53);
+    if bias.fract() != 0.0 || !is_small(bias) || !is_small(bound) || (x.dtype.is_unsigned() && bound < 0.0) {
+        return Err(format!("operands of {} with bound {bound} and bias {bias} are not supported", x.dtype).into());
+    }
+    let dtype = x.dtype;
+    b.elementwise(&[x], dtype, |b, e| {
+        let [high, low, bias, zero] = [bound.floor(), (-bound).ceil(), bias, 0.0].map(|n| b.int(e[0].ty(), n as i64));
+        let (up, down) = (b.binary(ops::arith::ADDI, e[0], bias)?, b.binary(ops::arith::SUBI, e[0], bias)?);
+        let above = b.compare(Predicate::greater(dtype), e[0], high)?;
+        let y = b.select(above, down, zero)?;
+        let below = b.compare(Predicate::less(dtype), e[0], low)?;
+        b.select(below, up, y)
+    })
 }

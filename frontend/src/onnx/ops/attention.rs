@@ -64,7 +64,9 @@ pub(super) enum Place<'c> {
 impl Mask<'_> {
     /// Whether a query may see no key at all.
     fn may_hide_all(&self) -> bool {
-        self.given.is_some() || self.valid.is_some() || matches!(self.place, Place::BeforeValid)
+        // The keys before a query, of which a window takes the last ones, may all be none of those there are.
+        let by_place = self.left.is_some() || matches!(self.place, Place::BeforeValid | Place::Given(_));
+        by_place || self.given.is_some() || self.valid.is_some()
     }
     fn is_none(&self) -> bool {
         let places = self.causal || self.left.is_some() || self.right.is_some();
@@ -110,14 +112,17 @@ fn attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let [q, mut k, mut v]: [Operand; 3] = each.try_into().map_err(|_| "it lacks operands")?;
     let valid = cx.optional(6).cloned();
     let mut place = if valid.is_some() { Place::BeforeValid } else { Place::Start };
-    if let (Some(past_k), Some(past_v)) = (cx.optional(4), cx.optional(5)) {
+    if [&q, &k, &v].iter().any(|x| x.rank() != 4) {
+        return Err("its queries, keys and values are not all of rank 3 or all of rank 4".into());
+    }
+    if let Some([past_k, past_v]) = past([cx.optional(4), cx.optional(5)])? {
         place = Place::After(past_k.shape[2].clone());
         (k, v) = (join(b, &[past_k, &k], 2)?, join(b, &[past_v, &v], 2)?);
     }
     let window = |name: &str| -> Result<Option<i64>, Failure> { Ok(Some(cx.int(name, -1)?).filter(|n| *n >= 0)) };
     let total = k.shape[2].clone();
     let mask = Mask {
-        given: cx.optional(3).map(|mask| widened(b, mask, &total)).transpose()?,
+        given: cx.optional(3).map(|mask| widened(b, mask, &total, false)).transpose()?,
         causal: cx.flag("is_causal", false)?,
         left: window("left_window_size")?,
         right: window("right_window_size")?,
@@ -164,7 +169,7 @@ fn flex_attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<
     let scores = changed(b, scores, "score_mod")?;
     let weights = softmax_over(b, &scores, &[3], false)?;
     let weights = changed(b, weights, "prob_mod")?;
-    let weights = cast_to(b, &weights, heads.v.dtype)?;
+    let weights = cast_to(b, &weights, heads.q.dtype)?;
     Ok(vec![weighted(b, &weights, &heads)?])
 }
 
@@ -173,7 +178,7 @@ pub(super) fn default_scale(q: &Operand, given: Option<f64>) -> Result<f64, Fail
     if let Some(scale) = given {
         return Ok(scale);
     }
-    let size = q.shape[3].as_constant().ok_or("the size of its heads is not a number")?;
+    let size = q.shape.get(3).and_then(Dim::as_constant).ok_or("the size of its heads is not a number")?;
     Ok(1.0 / (size as f64).sqrt())
 }
 
@@ -192,11 +197,26 @@ pub(super) fn joined_heads<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<O
     b.reshaped(&y, &shape)
 }
 
-/// A mask of fewer keys than there are hides the others.
-pub(super) fn widened<'c>(b: &mut Builder<'c>, mask: &Operand<'c>, total: &Dim) -> Result<Operand<'c>, Failure> {
+/// Keys and values of tokens before, `[batch, heads, tokens, size]`: both or none.
+pub(super) fn past<'a, 'c>(given: [Option<&'a Operand<'c>>; 2]) -> Result<Option<[&'a Operand<'c>; 2]>, Failure> {
+    match given {
+        [None, None] => Ok(None),
+        [Some(k), Some(v)] if k.rank() == 4 && v.rank() == 4 => Ok(Some([k, v])),
+        [Some(_), Some(_)] => Err("its past keys and values are not of rank 4".into()),
+        _ => Err("it has past keys or past values, not both".into()),
+    }
+}
+
+/// A mask of fewer keys than there are hides the others; that of one key may stand for all.
+pub(super) fn widened<'c>(
+    b: &mut Builder<'c>,
+    mask: &Operand<'c>,
+    total: &Dim,
+    one_for_all: bool,
+) -> Result<Operand<'c>, Failure> {
     let Some(own) = mask.shape.last() else { return Ok(mask.clone()) };
     let missing = total.sub(own).at_least(&0.into());
-    if own.is(1) || missing.as_constant() == Some(0) {
+    if (one_for_all && own.is(1)) || missing.as_constant() == Some(0) {
         return Ok(mask.clone());
     }
     let element = b.element(mask.dtype)?;
@@ -218,7 +238,7 @@ pub(super) fn attend<'c>(
     let capped = capped(b, &products, scores.cap)?;
     let masked = masked(b, &capped, mask)?;
     let weights = weights(b, &masked, scores.precision.unwrap_or(heads.q.dtype), mask.may_hide_all())?;
-    let weights = cast_to(b, &weights, heads.v.dtype)?;
+    let weights = cast_to(b, &weights, heads.q.dtype)?;
     let y = weighted(b, &weights, heads)?;
     let stage = scores.stage.map(|stage| match stage {
         Stage::Products => products,
@@ -252,7 +272,7 @@ pub(super) fn scaled_products<'c>(
     if narrow { Ok(products) } else { scaled(b, &products, scale) }
 }
 
-/// The values with the weights `[batch, heads, queries, keys]`.
+/// The values with the weights `[batch, heads, queries, keys]`, in the type of the weights.
 pub(super) fn weighted<'c>(
     b: &mut Builder<'c>,
     weights: &Operand<'c>,
@@ -262,7 +282,15 @@ pub(super) fn weighted<'c>(
     let rows = group.mul(&q.shape[2]);
     let matrix = [q.shape[0].clone(), k.shape[1].clone(), rows, k.shape[2].clone()];
     let left = b.reshaped(weights, &matrix)?;
-    let y = product(b, &left, v, false)?;
+    let y = if weights.dtype == v.dtype {
+        product(b, &left, v, false)?
+    } else {
+        let either = [weights.dtype, v.dtype].contains(&DataType::F64);
+        let wide = if either { DataType::F64 } else { DataType::F32 };
+        let (left, right) = (cast_to(b, &left, wide)?, cast_to(b, v, wide)?);
+        let y = product(b, &left, &right, false)?;
+        cast_to(b, &y, weights.dtype)?
+    };
     let shape = [q.shape[0].clone(), q.shape[1].clone(), q.shape[2].clone(), v.shape[3].clone()];
     b.reshaped(&y, &shape)
 }

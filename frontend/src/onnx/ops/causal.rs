@@ -21,6 +21,7 @@ fn causal_conv<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
     let taps = &filters.shape[2];
     let before = taps.plus(-1);
     let past = match cx.optional(3) {
+        Some(past) if past.rank() != 3 => return Err("its state is not of rank 3".into()),
         Some(past) => past.clone(),
         None => {
             let shape = vec![x.shape[0].clone(), x.shape[1].clone(), before.clone()];

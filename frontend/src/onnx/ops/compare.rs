@@ -1,6 +1,6 @@
 //! Comparisons, truth values, conversions, selections.
 
-use super::elementwise::{Function, apply};
+use super::elementwise::{Function, apply, apply_to_two};
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::{CmpF, CmpI, Predicate};
 use crate::onnx::symbolic::Dim;
@@ -54,12 +54,12 @@ pub(super) fn register(registry: &mut Registry) {
     registry.op("LessOrEqual", 12, |b, cx| comparison(b, cx, LESS_OR_EQUAL), "");
     registry.op("Greater", 7, |b, cx| comparison(b, cx, GREATER), "");
     registry.op("GreaterOrEqual", 12, |b, cx| comparison(b, cx, GREATER_OR_EQUAL), "");
-    registry.op("And", 7, |b, cx| apply(b, cx, AND), "");
-    registry.op("Or", 7, |b, cx| apply(b, cx, OR), "");
-    registry.op("Xor", 7, |b, cx| apply(b, cx, XOR), "");
-    registry.op("BitwiseAnd", 18, |b, cx| apply(b, cx, AND), "");
-    registry.op("BitwiseOr", 18, |b, cx| apply(b, cx, OR), "");
-    registry.op("BitwiseXor", 18, |b, cx| apply(b, cx, XOR), "");
+    registry.op("And", 7, |b, cx| apply_to_two(b, cx, AND), "");
+    registry.op("Or", 7, |b, cx| apply_to_two(b, cx, OR), "");
+    registry.op("Xor", 7, |b, cx| apply_to_two(b, cx, XOR), "");
+    registry.op("BitwiseAnd", 18, |b, cx| apply_to_two(b, cx, AND), "");
+    registry.op("BitwiseOr", 18, |b, cx| apply_to_two(b, cx, OR), "");
+    registry.op("BitwiseXor", 18, |b, cx| apply_to_two(b, cx, XOR), "");
     registry.op("Not", 1, |b, cx| apply(b, cx, NOT), "");
     registry.op("BitwiseNot", 18, |b, cx| apply(b, cx, BITWISE_NOT), "");
     registry.op("IsNaN", 9, is_nan, "");
@@ -114,13 +114,24 @@ fn flip<'c>(b: &mut Builder<'c>, _: DataType, x: &[Value<'c>]) -> Result<Value<'
     b.binary(ops::arith::XORI, x[0], ones)
 }
 
+/// Floats that the IR compares.
+fn wide_floats<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<Operand<'c>, Failure> {
+    match x.dtype {
+        narrow if narrow.is_narrow_float() => cast_to(b, x, DataType::F32),
+        float if float.is_float() => Ok(x.clone()),
+        other => Err(format!("operands of {other} are not supported").into()),
+    }
+}
+
 fn is_nan<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    Ok(vec![b.elementwise(&[cx.operand(0)?], DataType::Bool, |b, x| b.compare(CmpF::Uno, x[0], x[0]))?])
+    let x = wide_floats(b, cx.operand(0)?)?;
+    Ok(vec![b.elementwise(&[&x], DataType::Bool, |b, x| b.compare(CmpF::Uno, x[0], x[0]))?])
 }
 
 fn is_inf<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (negative, positive) = (cx.flag("detect_negative", true)?, cx.flag("detect_positive", true)?);
-    let result = b.elementwise(&[cx.operand(0)?], DataType::Bool, |b, x| {
+    let x = wide_floats(b, cx.operand(0)?)?;
+    let result = b.elementwise(&[&x], DataType::Bool, |b, x| {
         let infinity = b.number(x[0].ty(), if positive { f64::INFINITY } else { f64::NEG_INFINITY });
         match (negative, positive) {
             (true, true) => {

@@ -9,6 +9,7 @@
 //! A body is lowered twice: first to learn which sizes of the carried values change, and what the scanned elements are.
 //! Limits: a loop whose number of iterations has no bound does not stack elements.
 
+use super::recurrence::{at, for_each, with};
 use super::shapes::scalar;
 use crate::onnx::graph::{Graph, ValueType};
 use crate::onnx::operand::Operand;
@@ -19,6 +20,8 @@ use monopour_ir::{Block, InsertionPoint, OpSpec, Region, Rewriter, Type, Value, 
 
 /// Most iterations that are unrolled.
 const MAX_UNROLLED: i64 = 4096;
+/// More iterations are as good as no bound.
+const MAX_ITERATIONS: i64 = 1 << 48;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("If", 1, branch, "branches of different ranks; sequences, where the condition is not a constant");
@@ -65,14 +68,12 @@ fn result_of<'c>(
     dtype: DataType,
     shape: &[Option<Dim>],
 ) -> Result<Operand<'c>, Failure> {
-    let index = Type::index(b.context());
     let mut sizes = vec![];
     for (axis, size) in shape.iter().enumerate() {
         sizes.push(match size {
             Some(size) => size.clone(),
             None => {
-                let axis = b.int(index, axis as i64);
-                let size = b.op(ops::tensor::DIM, &[value, axis], index)?;
+                let size = b.dim_of(value, axis)?;
                 b.new_symbol(size)
             }
         });
@@ -227,7 +228,7 @@ impl<'a, 'c> Loop<'a, 'c> {
         Self { count, condition: None, carried, stacking, bounded: true, iteration }
     }
 
-    /// The types of a block's arguments behind the number and the condition.
+    /// What is carried into the first iteration, of the types that all iterations have.
     fn starts(&self, b: &mut Builder<'c>) -> Result<Vec<Value<'c>>, Failure> {
         self.carried.iter().map(|c| c.start(b)).collect()
     }
@@ -346,12 +347,8 @@ impl<'a, 'c> Loop<'a, 'c> {
             values.push(as_shape(b, next, shape)?.value.ok_or("a carried value has no elements")?);
         }
         for ((element, one), stack) in made.stacked.iter().zip(stacks.0).zip(stacks.1) {
-            let mut shape = element.shape.clone();
-            shape.insert(one.axis, Dim::constant(1));
-            let element = b.reshaped(element, &shape)?;
-            let mut place = vec![Dim::default(); shape.len()];
-            place[one.axis] = if one.reverse { self.count.plus(-1).sub(number) } else { number.clone() };
-            values.push(b.insert(&element, *stack, &place)?);
+            let place = if one.reverse { self.count.plus(-1).sub(number) } else { number.clone() };
+            values.push(with(b, *stack, element, one.axis, &place)?);
         }
         Ok(values)
     }
@@ -363,26 +360,12 @@ impl<'a, 'c> Loop<'a, 'c> {
         stacked: &[Stacked],
         starts: &[Value<'c>],
     ) -> Result<(Vec<Value<'c>>, Option<Dim>), Failure> {
-        let (index, loc) = (Type::index(b.context()), b.loc);
-        let mut types = vec![(index, loc)];
-        types.extend(starts.iter().map(|v| (v.ty(), loc)));
-        let block = Block::new(&types);
-        let region = region_of(block);
-        let (zero, count, one) = (b.int(index, 0), b.index(&self.count)?, b.int(index, 1));
-        b.inside(InsertionPoint::End(block), |b| {
-            let arguments = block.args();
-            let (carried, stacks) = arguments[1..].split_at(self.carried.len());
-            let (number, made) = self.enter(b, arguments[0], None, carried)?;
-            let values = self.yields(b, &number, &made, (stacked, stacks))?;
-            b.create(OpSpec::new(ops::scf::YIELD, loc).operands(&values))
+        let results = for_each(b, &self.count, starts, |b, number, values| {
+            let (carried, stacks) = values.split_at(self.carried.len());
+            let (number, made) = self.enter(b, number, None, carried)?;
+            self.yields(b, &number, &made, (stacked, stacks))
         })?;
-        let results: Vec<Type> = starts.iter().map(|v| v.ty()).collect();
-        let spec = OpSpec::new(ops::scf::FOR, loc)
-            .operands(&[zero, count, one])
-            .operands(starts)
-            .results(&results)
-            .region(region);
-        Ok((b.create(spec)?.results(), None))
+        Ok((results, None))
     }
 
     /// As `scf.while`: the number of iterations, the condition, then as above.
@@ -458,6 +441,7 @@ fn iterate<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         Ok(Made { goes_on: results.pop(), carried, stacked })
     };
     let stacking = vec![(0, false); graph.outputs.len().saturating_sub(1 + carried.len())];
+    let count = count.filter(|n| n.as_constant().is_none_or(|n| n <= MAX_ITERATIONS));
     let bounded = count.is_some();
     let count = count.unwrap_or(Dim::constant(i64::MAX));
     let carried = carried.into_iter().map(Carried::new).collect();
@@ -478,7 +462,10 @@ fn unrolled<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, graph: &Graph, co
         let number = Operand::sizes(DataType::I64, vec![], vec![number.into()]);
         let inputs = [&[number, Operand::constant(truth(true))][..], &carried].concat();
         let mut results = body(b, graph, inputs)?;
-        let elements = results.split_off((1 + carried.len()).min(results.len()));
+        if results.len() < 1 + carried.len() {
+            return Err("its body has too few results".into());
+        }
+        let elements = results.split_off(1 + carried.len());
         carried = results.split_off(1);
         for (stack, element) in stacked.iter_mut().zip(elements) {
             stack.push(element);
@@ -503,12 +490,6 @@ fn unrolled<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, graph: &Graph, co
     Ok(carried)
 }
 
-/// One number per operand, or zeros.
-fn numbers(cx: &NodeContext, name: &str, count: usize) -> Result<Vec<i64>, Failure> {
-    let given = cx.ints(name)?.unwrap_or_else(|| vec![0; count]);
-    if given.len() == count { Ok(given) } else { Err(format!("attribute '{name}' is not of {count} numbers").into()) }
-}
-
 fn scan<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let batched = cx.opset() < 9;
     let first = usize::from(batched);
@@ -522,16 +503,15 @@ fn scan<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         return scanned(b, cx, &operands, states);
     }
     // Each batch by itself.
+    if operands.iter().any(|operand| operand.rank() == 0) {
+        return Err("an operand has no batches".into());
+    }
     let batches = operands[0].shape.first().and_then(Dim::as_constant).ok_or("its number of batches is unknown")?;
     let mut all: Vec<Vec<Operand>> = vec![];
     for batch in 0..batches {
         let mut own = vec![];
         for operand in &operands {
-            let mut place = vec![Dim::default(); operand.rank()];
-            let mut shape = operand.shape.clone();
-            (place[0], shape[0]) = (batch.into(), 1.into());
-            let part = b.slice(operand, &place, &shape, &vec![1; shape.len()])?;
-            own.push(b.reshaped(&part, &shape[1..])?);
+            own.push(at(b, operand, 0, &batch.into())?);
         }
         let results = scanned(b, cx, &own.iter().collect::<Vec<_>>(), states)?;
         all.resize(results.len(), vec![]);
@@ -547,29 +527,32 @@ fn scanned<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, operands: &[&Opera
     let (carried, inputs) = operands.split_at(states);
     let outputs = graph.outputs.len().checked_sub(states).ok_or("its body has too few results")?;
     let old = cx.opset() < 9;
-    let directions = numbers(cx, if old { "directions" } else { "scan_input_directions" }, inputs.len())?;
-    let axes = if old { vec![0; inputs.len()] } else { numbers(cx, "scan_input_axes", inputs.len())? };
+    let directions = cx.ints_of(if old { "directions" } else { "scan_input_directions" }, inputs.len(), 0)?;
+    let axes = if old { vec![0; inputs.len()] } else { cx.ints_of("scan_input_axes", inputs.len(), 0)? };
     let mut sliced = vec![];
     for ((input, axis), direction) in inputs.iter().zip(axes).zip(directions) {
         sliced.push((*input, cx.axis(axis, input.rank())?, direction != 0));
     }
-    let count = sliced[0].0.shape[sliced[0].1].clone();
+    let (input, axis, _) = sliced.first().ok_or("it scans no operand")?;
+    let count = input.shape[*axis].clone();
+    for (input, axis, _) in &sliced {
+        let own = &input.shape[*axis];
+        if own.sub(&count).as_constant().is_some_and(|rest| rest != 0) {
+            return Err(format!("it scans {count} and {own} elements").into());
+        }
+    }
     let (axes, backward) = if old {
         (vec![0; outputs], vec![0; outputs])
     } else {
-        (numbers(cx, "scan_output_axes", outputs)?, numbers(cx, "scan_output_directions", outputs)?)
+        (cx.ints_of("scan_output_axes", outputs, 0)?, cx.ints_of("scan_output_directions", outputs, 0)?)
     };
     let stacking = axes.into_iter().zip(backward).map(|(axis, back)| (axis, back != 0)).collect();
     let length = count.clone();
     let iteration = |b: &mut Builder<'c>, number: &Dim, _: Option<&Operand<'c>>, values: &[Operand<'c>]| {
         let mut inputs = values.to_vec();
         for (input, axis, reverse) in &sliced {
-            let (mut place, mut shape) = (vec![Dim::default(); input.rank()], input.shape.clone());
-            place[*axis] = if *reverse { length.plus(-1).sub(number) } else { number.clone() };
-            shape[*axis] = Dim::constant(1);
-            let part = b.slice(input, &place, &shape, &vec![1; shape.len()])?;
-            shape.remove(*axis);
-            inputs.push(b.reshaped(&part, &shape)?);
+            let place = if *reverse { length.plus(-1).sub(number) } else { number.clone() };
+            inputs.push(at(b, input, *axis, &place)?);
         }
         let mut results = body(b, &graph, inputs)?;
         let stacked = results.split_off(states.min(results.len()));

@@ -34,20 +34,12 @@ impl Windows {
         if image.len() != rank {
             return Err(format!("windows of {rank} dimensions over an image of {}", image.len()).into());
         }
-        let each = |name: &str| -> Result<Vec<i64>, Failure> {
-            let given = cx.ints(name)?.unwrap_or_else(|| vec![1; rank]);
-            let right = given.len() == rank && given.iter().all(|v| *v > 0);
-            if right { Ok(given) } else { Err(format!("attribute '{name}' is {given:?}").into()) }
-        };
-        let (strides, dilations) = (each("strides")?, each("dilations")?);
+        let (strides, dilations) = (at_least(cx, "strides", rank, 1)?, at_least(cx, "dilations", rank, 1)?);
         if kernel.iter().any(|k| *k < 1) {
             return Err(format!("a window of {kernel:?}").into());
         }
         let mut out = Self { kernel, strides, dilations, before: vec![], after: vec![], count: vec![] };
-        let pads = cx.ints("pads")?.unwrap_or_else(|| vec![0; 2 * rank]);
-        if pads.len() != 2 * rank {
-            return Err(format!("attribute 'pads' is {pads:?}").into());
-        }
+        let pads = cx.ints_of("pads", 2 * rank, 0)?;
         let (auto, ceil) = (cx.string("auto_pad", "NOTSET")?, cx.flag("ceil_mode", false)?);
         for (d, size) in image.iter().enumerate() {
             let pads = (Dim::constant(pads[d]), Dim::constant(pads[rank + d]));
@@ -162,9 +154,20 @@ pub(super) fn per_channel<'c>(b: &mut Builder<'c>, x: &Operand<'c>, rank: usize)
     if x.rank() != 1 {
         return Err("its operand per channel is not of rank 1".into());
     }
-    let mut shape = vec![Dim::constant(1); rank - 1];
-    shape[0] = x.shape[0].clone();
-    b.reshaped(x, &shape)
+    match rank {
+        // An image without channels has one.
+        1 if x.shape[0].is(1) => b.reshaped(x, &[]),
+        0 | 1 => Err(no_channels(rank)),
+        _ => {
+            let mut shape = vec![Dim::constant(1); rank - 1];
+            shape[0] = x.shape[0].clone();
+            b.reshaped(x, &shape)
+        }
+    }
+}
+
+pub(super) fn no_channels(rank: usize) -> Failure {
+    format!("an operand of rank {rank} has no channels").into()
 }
 
 fn check_channels(image: &Dim, filters: &Dim) -> Result<(), Failure> {
@@ -191,7 +194,7 @@ impl Side {
 /// The number of filters of one group.
 fn filters_of_group(x: &Operand, w: &Operand, groups: i64) -> Result<Dim, Failure> {
     check_channels(&x.shape[1], &w.shape[1].times(groups))?;
-    let per_group = w.shape[0].exact_quotient(&Dim::constant(groups)).filter(|_| groups > 0);
+    let per_group = (groups > 0).then(|| w.shape[0].exact_quotient(&Dim::constant(groups))).flatten();
     Ok(per_group.ok_or("its filters are not a multiple of its groups")?)
 }
 
@@ -256,6 +259,12 @@ pub(super) fn convolve<'c>(
     b.reshaped(&product, &shape)
 }
 
+/// The numbers of an attribute, none less than its default.
+pub(super) fn at_least(cx: &NodeContext, name: &str, count: usize, default: i64) -> Result<Vec<i64>, Failure> {
+    let given = cx.ints_of(name, count, default)?;
+    if given.iter().all(|v| *v >= default) { Ok(given) } else { Err(format!("attribute '{name}' is {given:?}").into()) }
+}
+
 fn conv_transpose<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, w) = (cx.operand(0)?, cx.operand(1)?);
     if x.rank() < 3 || w.rank() != x.rank() || x.dtype != w.dtype {
@@ -263,11 +272,11 @@ fn conv_transpose<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<
     }
     let (rank, groups) = (x.rank() - 2, cx.int("group", 1)?);
     let size = kernel(cx, w)?;
-    let each = |name: &str, default: i64| -> Result<Vec<i64>, Failure> {
-        let given = cx.ints(name)?.unwrap_or_else(|| vec![default; rank]);
-        if given.len() == rank { Ok(given) } else { Err(format!("attribute '{name}' is {given:?}").into()) }
-    };
-    let (strides, dilations, extra) = (each("strides", 1)?, each("dilations", 1)?, each("output_padding", 0)?);
+    if groups < 1 || size.iter().any(|k| *k < 1) {
+        return Err(format!("{groups} groups of windows of {size:?}").into());
+    }
+    let (strides, dilations) = (at_least(cx, "strides", rank, 1)?, at_least(cx, "dilations", rank, 1)?);
+    let extra = at_least(cx, "output_padding", rank, 0)?;
     let pads = transposed_pads(cx, &x.shape[2..], &size, (&strides, &dilations, &extra))?;
     let spread = spread(b, x, &strides)?;
     let mut windows = Windows {
@@ -300,8 +309,11 @@ fn transposed_pads(
 ) -> Result<(Vec<Dim>, Vec<Dim>), Failure> {
     let rank = kernel.len();
     let auto = cx.string("auto_pad", "NOTSET")?;
-    let given = cx.ints("pads")?.unwrap_or_else(|| vec![0; 2 * rank]);
+    let given = cx.ints_of("pads", 2 * rank, 0)?;
     let wanted = cx.ints("output_shape")?;
+    if wanted.as_ref().is_some_and(|wanted| wanted.len() < rank) {
+        return Err(format!("attribute 'output_shape' is {wanted:?}").into());
+    }
     let mut pads = (vec![], vec![]);
     for d in 0..rank {
         let full = image[d].plus(-1).times(strides[d]).plus((kernel[d] - 1) * dilations[d] + 1 + extra[d]);

@@ -28,10 +28,10 @@ impl Function {
 }
 
 pub(super) fn register(registry: &mut Registry) {
-    registry.op("Add", 7, |b, cx| apply(b, cx, ADD), "");
-    registry.op("Sub", 7, |b, cx| apply(b, cx, SUB), "");
-    registry.op("Mul", 7, |b, cx| apply(b, cx, MUL), "");
-    registry.op("Div", 7, |b, cx| apply(b, cx, DIV), "");
+    registry.op("Add", 7, |b, cx| apply_to_two(b, cx, ADD), "");
+    registry.op("Sub", 7, |b, cx| apply_to_two(b, cx, SUB), "");
+    registry.op("Mul", 7, |b, cx| apply_to_two(b, cx, MUL), "");
+    registry.op("Div", 7, |b, cx| apply_to_two(b, cx, DIV), "");
     registry.op("Sum", 6, |b, cx| fold_operands(b, cx, ADD), "");
     registry.op("Min", 6, |b, cx| fold_operands(b, cx, MIN), "");
     registry.op("Max", 6, |b, cx| fold_operands(b, cx, MAX), "");
@@ -107,11 +107,16 @@ fn trigonometry(registry: &mut Registry) {
     }
 }
 
-/// A function of all operands, which have the result's type.
+/// A function of the one operand, which has the result's type.
 pub(super) fn apply<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, function: Function) -> Results<'c> {
-    let operands = cx.all()?;
-    let dtype = operands.first().ok_or("it has no operands")?.dtype;
-    Ok(vec![compute(b, &operands, dtype, function)?])
+    let x = cx.operand(0)?;
+    Ok(vec![compute(b, &[x], x.dtype, function)?])
+}
+
+/// A function of two operands, which have the result's type.
+pub(super) fn apply_to_two<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, function: Function) -> Results<'c> {
+    let operands = [cx.operand(0)?, cx.operand(1)?];
+    Ok(vec![compute(b, &operands, operands[0].dtype, function)?])
 }
 
 /// A function of operands of one type.
@@ -292,13 +297,16 @@ pub(super) fn pow<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<
             return Ok(vec![folded]);
         }
     }
+    if dtype.is_integer() && y.dtype.is_integer() {
+        return Ok(vec![integer_powers(b, x, y)?]);
+    }
     if let Some(exponent) = small_exponent(y) {
         let shape = structured::broadcast(&[&x.shape, &y.shape])?;
         return Ok(vec![b.elementwise_of_shape(&[x], dtype, shape, |b, e| power(b, dtype, e[0], exponent))?]);
     }
     let (from, to) = (y.dtype, dtype);
     let result = b.elementwise(&[x, y], dtype, |b, e| {
-        // Powers of integers are computed as floats.
+        // Powers of integers with exponents that are floats are floats, rounded towards 0.
         let float = if to.is_float() { to } else { DataType::F64 };
         let base = super::compare::convert(b, to, float, e[0])?;
         let exponent = super::compare::convert(b, from, float, e[1])?;
@@ -306,6 +314,48 @@ pub(super) fn pow<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<
         super::compare::convert(b, float, to, power)
     })?;
     Ok(vec![result])
+}
+
+/// Powers of integers, modulo `2^bits`, by squares for the bits of the exponents.
+fn integer_powers<'c>(b: &mut Builder<'c>, x: &Operand<'c>, y: &Operand<'c>) -> Result<Operand<'c>, Failure> {
+    if x.dtype.is_packed() || y.dtype.is_packed() {
+        return Err(format!("powers of {} to {} are not supported", x.dtype, y.dtype).into());
+    }
+    let known = y.as_ints().filter(|_| y.as_scalar().is_some()).map(|ints| ints[0]);
+    let bits = y.dtype.bits().unwrap_or(64) - u32::from(!y.dtype.is_unsigned());
+    b.elementwise(&[x, y], x.dtype, |b, e| {
+        let (zero, one) = (b.int(e[0].ty(), 0), b.int(e[0].ty(), 1));
+        let (mut square, mut power) = (e[0], one);
+        match known {
+            Some(exponent) if exponent >= 0 => {
+                for bit in 0..64 - exponent.leading_zeros() {
+                    square = if bit == 0 { square } else { b.binary(ops::arith::MULI, square, square)? };
+                    if exponent >> bit & 1 == 1 {
+                        power = b.binary(ops::arith::MULI, power, square)?;
+                    }
+                }
+                return Ok(power);
+            }
+            _ => {}
+        }
+        let none = b.int(e[1].ty(), 0);
+        for bit in 0..bits {
+            square = if bit == 0 { square } else { b.binary(ops::arith::MULI, square, square)? };
+            let more = b.binary(ops::arith::MULI, power, square)?;
+            let mask = b.int(e[1].ty(), 1_i64 << bit);
+            let digit = b.binary(ops::arith::ANDI, e[1], mask)?;
+            let is_set = b.compare(CmpI::Ne, digit, none)?;
+            power = b.select(is_set, more, power)?;
+        }
+        if y.dtype.is_unsigned() {
+            return Ok(power);
+        }
+        // The inverse of 1 and -1 is the number itself, that of others is rounded to 0.
+        let size = if x.dtype.is_unsigned() { e[0] } else { b.unary(ops::math::ABSI, e[0])? };
+        let (is_unit, is_negative) = (b.compare(CmpI::Eq, size, one)?, b.compare(CmpI::Slt, e[1], none)?);
+        let inverse = b.select(is_unit, power, zero)?;
+        b.select(is_negative, inverse, power)
+    })
 }
 
 fn power<'c>(b: &mut Builder<'c>, dtype: DataType, x: Value<'c>, exponent: i64) -> Result<Value<'c>, Failure> {
@@ -318,9 +368,9 @@ fn power<'c>(b: &mut Builder<'c>, dtype: DataType, x: Value<'c>, exponent: i64) 
 
 fn modulo<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if cx.flag("fmod", false)? {
-        return apply(b, cx, FMOD);
+        return apply_to_two(b, cx, FMOD);
     }
-    apply(b, cx, MODULO)
+    apply_to_two(b, cx, MODULO)
 }
 
 const FMOD: Function = Function {

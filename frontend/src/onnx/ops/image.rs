@@ -1,7 +1,7 @@
 //! Images made of windows: columns summed, pooled elements put back, centers cut out or framed.
 
 use super::compare::cast_to;
-use super::scalars::{Made, add, both, clamped, computed, div, indices, is_inside, like, mul, sub};
+use super::scalars::{Made, add, both, clamped, div, indices, is_inside, like, mul, sub};
 use super::scatter::last_updates;
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::CmpI;
@@ -42,12 +42,6 @@ impl<'c> Cover<'c> {
     }
 }
 
-/// A list of as many numbers as there are dimensions, or the default.
-fn each(cx: &NodeContext, name: &str, count: usize, default: i64) -> Result<Vec<i64>, Failure> {
-    let given = cx.ints(name)?.unwrap_or_else(|| vec![default; count]);
-    if given.len() == count { Ok(given) } else { Err(format!("attribute '{name}' is {given:?}").into()) }
-}
-
 /// An index of row-major elements.
 fn flat<'c>(b: &mut Builder<'c>, at: &[Value<'c>], sizes: &[Value<'c>]) -> Made<'c> {
     let mut index = at[0];
@@ -65,8 +59,8 @@ fn col2im<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if x.rank() != 3 || rank == 0 || block.len() != rank {
         return Err("its columns, image and block do not fit".into());
     }
-    let (pads, strides) = (each(cx, "pads", 2 * rank, 0)?, each(cx, "strides", rank, 1)?);
-    let dilations = each(cx, "dilations", rank, 1)?;
+    let (pads, strides) = (cx.ints_of("pads", 2 * rank, 0)?, cx.ints_of("strides", rank, 1)?);
+    let dilations = cx.ints_of("dilations", rank, 1)?;
     let area = block.iter().fold(Dim::constant(1), |n, d| n.mul(d));
     let channels = x.shape[1].floor_div(&area).ok_or("its block is empty")?;
     let (mut covers, mut counts) = (vec![], vec![]);
@@ -98,7 +92,7 @@ fn col2im<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         let (place, column) = (flat(b, &at[first..], &sizes)?, flat(b, &windows, &counts)?);
         let row = mul(b, at[1], area)?;
         let row = add(b, row, place)?;
-        let value = b.op(ops::tensor::EXTRACT, &[source, at[0], row, column], e[0].ty())?;
+        let value = b.read(source, &[at[0], row, column])?;
         let sum = add(b, e[1], value)?;
         Ok(vec![b.select(valid.ok_or("no axis")?, sum, e[1])?])
     })?[0];
@@ -130,8 +124,8 @@ fn center_crop_pad<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results
     }
     let (source, element) = (b.value(x)?, b.element(x.dtype)?);
     let (first, before, own) = (indices(b, &first)?, indices(b, &before)?, indices(b, &x.shape)?);
-    let result = computed(b, x.dtype, shape, |b, at| {
-        let (mut place, mut inside) = (vec![source], None);
+    let result = b.computed(x.dtype, &shape, |b, at| {
+        let (mut place, mut inside) = (vec![], None);
         for d in 0..at.len() {
             let moved = add(b, at[d], first[d])?;
             let moved = sub(b, moved, before[d])?;
@@ -139,7 +133,7 @@ fn center_crop_pad<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results
             inside = Some(inside.map_or(Ok(is_in), |inside| both(b, inside, is_in))?);
             place.push(clamped(b, moved, own[d])?);
         }
-        let value = b.op(ops::tensor::EXTRACT, &place, element)?;
+        let value = b.read(source, &place)?;
         let none = b.number(element, 0.0);
         inside.map_or(Ok(value), |inside| b.select(inside, value, none))
     })?;
@@ -153,7 +147,7 @@ fn max_unpool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     if rank == 0 || x.rank() != rank + 2 || places.shape != x.shape {
         return Err("its indices and windows do not fit its operand".into());
     }
-    let (strides, pads) = (each(cx, "strides", rank, 1)?, each(cx, "pads", 2 * rank, 0)?);
+    let (strides, pads) = (cx.ints_of("strides", rank, 1)?, cx.ints_of("pads", 2 * rank, 0)?);
     let mut whole = x.shape[..2].to_vec();
     for d in 0..rank {
         let size = x.shape[2 + d].plus(-1).times(strides[d]).plus(kernel[d] - pads[d] - pads[rank + d]);

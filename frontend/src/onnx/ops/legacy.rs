@@ -2,7 +2,7 @@
 
 use super::activations::prelu;
 use super::compare::{AND, Comparison, EQUAL, GREATER, LESS, OR, XOR, comparison};
-use super::elementwise::{ADD, DIV, Function, MUL, SUB, apply, pow};
+use super::elementwise::{ADD, DIV, Function, MUL, SUB, apply_to_two, pow};
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, Failure, NodeContext, Registry, Results};
 
@@ -37,7 +37,7 @@ pub(super) fn register(registry: &mut Registry) {
 fn by_axis<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, function: Function) -> Results<'c> {
     let axis = cx.int_given("axis")?;
     let cx = aligned(b, cx, axis)?;
-    apply(b, &cx, function)
+    apply_to_two(b, &cx, function)
 }
 
 fn compared<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, predicate: Comparison) -> Results<'c> {

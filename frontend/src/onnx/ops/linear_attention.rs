@@ -81,6 +81,9 @@ fn sequence<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, dtype: DataType) 
     let (q, k, v) = (operand(0, &[heads, queries / heads])?, operand(1, &[heads])?, operand(2, &[heads])?);
     let decay = cx.optional(4).map(|_| operand(4, &[heads])).transpose()?;
     let beta = cx.optional(5).map(|beta| cast_to(b, beta, dtype)).transpose()?;
+    if beta.as_ref().is_some_and(|beta| beta.rank() != 3) || cx.optional(3).is_some_and(|past| past.rank() != 4) {
+        return Err("its rate is not of rank 3, or its state not of rank 4".into());
+    }
     let given = cx.float("scale", 0.0)?;
     let size = q.shape[4].as_constant().filter(|n| *n > 0);
     let scale = match (given, size) {

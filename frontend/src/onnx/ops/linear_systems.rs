@@ -1,7 +1,7 @@
 //! Determinants, by elimination with pivots.
 
 use super::compare::cast_to;
-use super::scalars::{computed, div, element, like, mul, sub, wide};
+use super::scalars::{div, element, like, mul, sub, wide};
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::{CmpF, CmpI};
 use crate::onnx::symbolic::Dim;
@@ -32,7 +32,7 @@ fn det<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         let pivot = pivot(b, &matrix)?;
         let (source, at) = ((b.value(&matrix)?, sum), (b.value(&pivot)?, DataType::I32));
         let so_far = product.as_ref().map(|p| b.value(p)).transpose()?;
-        product = Some(computed(b, sum, vec![count.clone()], |b, i| {
+        product = Some(b.computed(sum, std::slice::from_ref(&count), |b, i| {
             let (row, zero) = (pivot_row(b, at, i[0])?, like(b, i[0], 0.0));
             let value = element(b, source, &[i[0], row, zero], sum)?;
             // Rows that change places change the sign.
@@ -83,8 +83,7 @@ fn pivot_row<'c>(
     (pivots, _): (Value<'c>, DataType),
     matrix: Value<'c>,
 ) -> Result<Value<'c>, Failure> {
-    let narrow = Type::integer(b.context(), 32);
-    let row = b.op(ops::tensor::EXTRACT, &[pivots, matrix], narrow)?;
+    let row = b.read(pivots, &[matrix])?;
     b.op(ops::arith::INDEX_CAST, &[row], Type::index(b.context()))
 }
 
@@ -96,7 +95,7 @@ fn eliminated<'c>(
     rows: i64,
 ) -> Result<Operand<'c>, Failure> {
     let sum = source.1;
-    computed(b, sum, vec![count.clone(), rows.into(), rows.into()], |b, at| {
+    b.computed(sum, &[count.clone(), rows.into(), rows.into()], |b, at| {
         let (zero, one) = (like(b, at[0], 0.0), like(b, at[0], 1.0));
         let pivot = pivot_row(b, pivots, at[0])?;
         let (row, column) = (super::scalars::add(b, at[1], one)?, super::scalars::add(b, at[2], one)?);

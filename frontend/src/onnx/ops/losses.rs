@@ -1,9 +1,9 @@
 //! Losses of classes, one-hot maxima and normalisations by norms.
 
 use super::compare::convert;
-use super::normalization::softmax_over;
+use super::normalization::{deviations, softmax_over};
 use super::reductions::{Kind, kept, mean, over};
-use super::scalars::{add, clamped, computed, div, element, like, mul, sub, wide};
+use super::scalars::{add, clamped, div, element, like, mul, wide};
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::{CmpF, CmpI};
 use crate::onnx::symbolic::Dim;
@@ -33,7 +33,7 @@ fn likelihood<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, x: &Operand<'c>
     // The loss of each place, or its weight.
     let each = |b: &mut Builder<'c>, only_weight: bool| {
         let targets = (b.value(target)?, target.dtype);
-        computed(b, to, target.shape.clone(), |b, at| {
+        b.computed(to, &target.shape, |b, at| {
             let class = element(b, targets, at, DataType::I64)?;
             let place = b.op(ops::arith::INDEX_CAST, &[class], Type::index(b.context()))?;
             let place = clamped(b, place, classes)?;
@@ -88,7 +88,9 @@ fn hardmax<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, axis) = if cx.opset() >= 13 {
         (given.clone(), cx.axis_attribute(-1, given.rank())?)
     } else {
-        let axis = cx.axis_attribute(1, given.rank() + 1)?;
+        let axis = cx.int("axis", 1)?;
+        // The axis after the last one is valid, too; a negative one counts from the last.
+        let axis = cx.axis(axis, given.rank() + usize::from(axis >= 0))?;
         let size = |dims: &[Dim]| dims.iter().fold(Dim::constant(1), |n, d| n.mul(d));
         (b.reshaped(given, &[size(&given.shape[..axis]), size(&given.shape[axis..])])?, 1)
     };
@@ -126,12 +128,7 @@ fn hardmax<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 fn mean_variance<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
     let axes = cx.axes(Some(cx.ints("axes")?.unwrap_or_else(|| vec![0, 2, 3])), x.rank())?;
-    let average = mean(b, x, &axes)?;
-    let average = kept(b, &average, x, &axes)?;
-    let rest = b.elementwise(&[x, &average], x.dtype, |b, e| sub(b, e[0], e[1]))?;
-    let squares = b.elementwise(&[&rest], x.dtype, |b, e| mul(b, e[0], e[0]))?;
-    let variance = mean(b, &squares, &axes)?;
-    let variance = kept(b, &variance, x, &axes)?;
+    let [rest, variance, _] = deviations(b, x, &axes)?;
     let result = b.elementwise(&[&rest, &variance], x.dtype, |b, e| {
         let deviation = b.unary(ops::math::SQRT, e[1])?;
         let epsilon = like(b, deviation, 1e-9);

@@ -84,7 +84,7 @@ fn skip_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, simplified: bool
     let sum = sum(b, &parts)?;
     let epsilon = cx.float("epsilon", f64::from(1e-12f32))?;
     let wide = cast_to(b, &sum, stash_type(cx, x.dtype)?)?;
-    let axis = wide.rank() - 1;
+    let axis = wide.rank().checked_sub(1).ok_or("its operand has no dimensions")?;
     if simplified {
         let [y, inverse] = rms(b, &wide, axis, scale, epsilon)?;
         // Without a mean to subtract, its place is not used.
@@ -110,6 +110,9 @@ fn layer_norm<'c>(
 /// The normalized sum of a word's, its place's and its segment's embeddings, and the number of words that are no padding.
 fn embed_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (words, table) = (cx.operand(0)?, cx.operand(2)?);
+    if words.rank() != 2 || cx.operand(3)?.rank() != 2 {
+        return Err("its words or its table of places are not of rank 2".into());
+    }
     let mut parts = vec![gather_rows(b, table, words)?];
     parts.push(match cx.optional(8) {
         Some(places) => gather_rows(b, cx.operand(3)?, places)?,

@@ -1,11 +1,12 @@
 //! Attention ops of com.microsoft, on those of `attention`.
 
-use super::attention::{Heads, Mask, Place, Scores, attend, default_scale, joined_heads, split_heads, widened};
+use super::attention::{Heads, Mask, Place, Scores, attend, default_scale, joined_heads, past, split_heads, widened};
 use super::elementwise::{ADD, compute};
 use super::microsoft::DOMAIN;
 use super::products::matmul;
 use super::recurrence::{at, range};
 use super::rotary::{Position, Rotation, rotated};
+use super::scalars::{clamped, is_inside};
 use super::slices::join;
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::CmpI;
@@ -17,7 +18,11 @@ use monopour_ir::{Type, Value, ops};
 pub(super) fn register(registry: &mut Registry) {
     let mut op = |name: &str, lowering, missing| registry.add(DOMAIN, name, 1..=i64::MAX, lowering, missing);
     op("Attention", attention, "rotary embeddings, masks of starts and ends, shared buffers of past keys");
-    op("MultiHeadAttention", multi_head, "masks of starts and ends, beams, shared buffers of past keys");
+    op(
+        "MultiHeadAttention",
+        multi_head,
+        "masks of starts and ends, beams, shared buffers of past keys, biases of packed operands",
+    );
     op("GroupQueryAttention", group_query, "smooth softmax, sinks, quantized caches");
 }
 
@@ -54,7 +59,7 @@ fn attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if let Some(bias) = cx.optional(2) {
         projected = compute(b, &[&projected, bias], x.dtype, ADD)?;
     }
-    let hidden = &projected.shape[2];
+    let [_, _, hidden] = &projected.shape[..] else { return Err("its operand is not of rank 3".into()) };
     let sizes: Vec<Dim> = match cx.ints("qkv_hidden_sizes")? {
         Some(sizes) => sizes.into_iter().map(Dim::constant).collect(),
         None => vec![hidden.exact_quotient(&3.into()).ok_or("its weights are not three of one size")?; 3],
@@ -68,7 +73,10 @@ fn attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let [q, mut k, mut v]: [Operand; 3] = each.try_into().map_err(|_| "it has not three sizes")?;
     let mut place = Place::Start;
     if let Some(past) = cx.optional(4) {
-        place = Place::After(past.shape[3].clone());
+        let [_, _, _, tokens, _] = &past.shape[..] else {
+            return Err("its past keys and values are not of rank 5".into());
+        };
+        place = Place::After(tokens.clone());
         let (past_k, past_v) = (at(b, past, 0, &0.into())?, at(b, past, 0, &1.into())?);
         (k, v) = (join(b, &[&past_k, &k], 2)?, join(b, &[&past_v, &v], 2)?);
     }
@@ -155,6 +163,9 @@ fn by_length<'c>(
 fn projections<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, heads: i64) -> Result<Heads<'c>, Failure> {
     let query = cx.operand(0)?;
     let given = [Some(query), cx.optional(1), cx.optional(2)];
+    if cx.optional(3).is_some() && given.iter().flatten().any(|x| x.rank() == 5) {
+        return Err("a bias of packed operands is not supported".into());
+    }
     let packed = |b: &mut Builder<'c>, x: &Operand<'c>, part: i64| {
         let part = at(b, x, 3, &part.into())?;
         b.permuted(&part, &[0, 2, 1, 3])
@@ -170,11 +181,12 @@ fn projections<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, heads: i64) ->
             Some(x) if x.rank() == 4 => x.clone(),
             Some(x) => {
                 let mut x = x.clone();
+                let hidden = x.shape.get(2).ok_or("its operand is not of rank 3")?.clone();
                 if let Some(bias) = cx.optional(3) {
-                    let part = range(b, bias, 0, &from, &x.shape[2])?;
+                    let part = range(b, bias, 0, &from, &hidden)?;
                     x = compute(b, &[&x, &part], x.dtype, ADD)?;
                 }
-                from = from.add(&x.shape[2]);
+                from = from.add(&hidden);
                 split_heads(b, &x, heads)?
             }
         };
@@ -188,7 +200,7 @@ fn multi_head<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     refuse_operands(cx, 8)?;
     let Heads { q, mut k, mut v } = projections(b, cx, cx.int("num_heads", 0)?)?;
     let mut place = Place::Start;
-    if let (Some(past_k), Some(past_v)) = (cx.optional(6), cx.optional(7)) {
+    if let Some([past_k, past_v]) = past([cx.optional(6), cx.optional(7)])? {
         place = Place::After(past_k.shape[2].clone());
         (k, v) = (join(b, &[past_k, &k], 2)?, join(b, &[past_v, &v], 2)?);
     }
@@ -211,7 +223,8 @@ fn group_query<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
             each.push(split_heads(b, cx.operand(number)?, heads)?);
         }
     } else {
-        let all = query.shape[2].exact_quotient(&(queries + 2 * heads).into());
+        let [_, _, hidden] = &query.shape[..] else { return Err("its operand is not of rank 3".into()) };
+        let all = hidden.exact_quotient(&(queries + 2 * heads).into());
         let size = all.ok_or("its packed operand is not queries, keys and values")?;
         let mut from = Dim::default();
         for heads in [queries, heads, heads] {
@@ -224,6 +237,9 @@ fn group_query<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
     let [valid, place] = cache_places(b, cx.operand(5)?, &q.shape[2])?;
     let (q, k) = if cx.flag("do_rotary", false)? {
         let tables = [cx.operand(7)?, cx.operand(8)?];
+        if tables.iter().any(|table| table.rank() != 2) {
+            return Err("its sines and cosines are not of rank 2".into());
+        }
         let position = cx.optional(9).map_or(Position::From(&place), Position::Rows);
         let rotation = Rotation { tables, position, interleaved: cx.flag("rotary_interleaved", false)? };
         let turned = tables[0].shape[1].times(2);
@@ -231,13 +247,14 @@ fn group_query<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
     } else {
         (q, k)
     };
-    let past = [cx.optional(3), cx.optional(4)];
+    let caches = [cx.optional(3), cx.optional(4)];
+    past(caches)?;
     let total = b.sizes_of(cx.operand(6)?)?.into_iter().next().ok_or("its number of keys is missing")?;
-    let total = past[0].map_or_else(|| total.clone(), |past| past.shape[2].at_least(&total));
-    let k = appended(b, past[0], &k, &place, &total)?;
-    let v = appended(b, past[1], &v, &place, &total)?;
+    let total = caches[0].map_or_else(|| total.clone(), |past| past.shape[2].at_least(&total));
+    let k = appended(b, caches[0], &k, &place, &total)?;
+    let v = appended(b, caches[1], &v, &place, &total)?;
     let window = Some(cx.int("local_window_size", -1)?).filter(|n| *n > 0).map(|n| n - 1);
-    let given = cx.optional(10).map(|bias| widened(b, bias, &total)).transpose()?;
+    let given = cx.optional(10).map(|bias| widened(b, bias, &total, true)).transpose()?;
     let mask =
         Mask { given, causal: true, left: window, place: Place::Given(place), valid: Some(valid), ..Mask::default() };
     let scores = scores(cx, &q, cx.float("softcap", 0.0)?)?;
@@ -266,7 +283,7 @@ fn cache_places<'c>(b: &mut Builder<'c>, last: &Operand<'c>, new: &Dim) -> Resul
     Ok([valid, place])
 }
 
-/// A cache of `total` places, with new tokens from `place` on in each batch.
+/// A cache of `total` places, with new tokens from `place` on in each batch; the places behind stay.
 fn appended<'c>(
     b: &mut Builder<'c>,
     past: Option<&Operand<'c>>,
@@ -275,7 +292,7 @@ fn appended<'c>(
     total: &Dim,
 ) -> Result<Operand<'c>, Failure> {
     let mut shape = new.shape.clone();
-    let last = b.index(&shape[2].plus(-1))?;
+    let count = b.index(&shape[2])?;
     shape[2] = total.clone();
     let mut inputs = vec![(b.value(place)?, vec![Expr::Loop(0)])];
     if let Some(past) = past.filter(|past| !past.shape[2].is(0)) {
@@ -288,20 +305,19 @@ fn appended<'c>(
         let past = if missing.is(0) { past.clone() } else { b.padded(past, &before, &after, zero)? };
         inputs.push((b.value(&past)?, identity(4)));
     }
-    let (source, element, out) = (b.value(new)?, b.element(new.dtype)?, b.empty(new.dtype, &shape)?);
+    let (source, out) = (b.value(new)?, b.empty(new.dtype, &shape)?);
     let op = Structured { loops: vec![LoopKind::Parallel; 4], inputs, outputs: vec![(out, identity(4))] };
     let has_past = op.inputs.len() == 2;
     let value = b.structured(&op, |b, e| {
         let at: Vec<Value> = (0..4).map(|d| b.loop_index(d)).collect::<Result<_, _>>()?;
         let index = at[2].ty();
         let place = b.op(ops::arith::INDEX_CAST, &[e[0]], index)?;
-        let zero = b.int(index, 0);
         let token = b.binary(ops::arith::SUBI, at[2], place)?;
-        let is_past = b.compare(CmpI::Slt, token, zero)?;
-        let token = b.binary(ops::arith::MAXSI, token, zero)?;
-        let token = b.binary(ops::arith::MINSI, token, last)?;
-        let new = b.op(ops::tensor::EXTRACT, &[source, at[0], at[1], token, at[3]], element)?;
-        Ok(vec![if has_past { b.select(is_past, e[1], new)? } else { new }])
+        let is_new = is_inside(b, token, count)?;
+        let token = clamped(b, token, count)?;
+        let new = b.read(source, &[at[0], at[1], token, at[3]])?;
+        let old = if has_past { e[1] } else { b.number(new.ty(), 0.0) };
+        Ok(vec![b.select(is_new, new, old)?])
     })?[0];
     Ok(Operand::value(new.dtype, shape, value))
 }

@@ -239,7 +239,7 @@ fn matmul_n_bits<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'
         b.slice(&weights, &[Dim::default(), Dim::default()], &depth, &[1, 1])?
     };
     // Loops: those of the rows, the columns, the depth.
-    let lead = x.rank() - 1;
+    let lead = x.rank().checked_sub(1).ok_or("its operand is one number")?;
     let loops = |all: Vec<usize>| all.into_iter().map(Expr::Loop).collect::<Vec<_>>();
     let left = (b.value(x)?, loops((0..lead).chain([lead + 1]).collect()));
     let right = (b.value(&weights)?, loops(vec![lead, lead + 1]));
@@ -284,7 +284,7 @@ fn unpacked<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, layout: &Packed) 
                 let per_byte = like(b, at[1], per_byte as f64);
                 let byte = div(b, at[1], per_byte)?;
                 let within = b.binary(ops::arith::REMSI, at[1], per_byte)?;
-                let byte = b.op(ops::tensor::EXTRACT, &[zeros, at[0], byte], e[0].ty())?;
+                let byte = b.read(zeros, &[at[0], byte])?;
                 let zero = bits(b, byte, within, layout)?;
                 convert(b, DataType::U8, DataType::F32, zero)?
             }

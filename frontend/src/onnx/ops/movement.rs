@@ -212,7 +212,8 @@ pub(super) fn gather_rows<'c>(
     table: &Operand<'c>,
     indices: &Operand<'c>,
 ) -> Result<Operand<'c>, Failure> {
-    let shape = [&indices.shape, &table.shape[1.min(table.rank())..]].concat();
+    let rows = table.shape.get(1..).ok_or("a table of one number has no rows")?;
+    let shape = [&indices.shape, rows].concat();
     gather_by_data(b, table, indices, 0, shape)
 }
 
@@ -224,22 +225,21 @@ fn gather_by_data<'c>(
     shape: Vec<Dim>,
 ) -> Result<Operand<'c>, Failure> {
     let (source, size) = (b.value(x)?, b.index(&x.shape[axis])?);
-    let element = b.element(x.dtype)?;
     // Dimensions of size 1 behind the indices make them broadcast to the result.
     let behind = vec![Dim::constant(1); x.rank() - axis - 1];
     let indices_view = b.reshaped(indices, &[&indices.shape[..], &behind].concat())?;
     let (rank, moved) = (x.rank(), indices.rank());
     b.elementwise_of_shape(&[&indices_view], x.dtype, shape, |b, e| {
         let place = in_range(b, e[0], size)?;
-        let mut operands = vec![source];
+        let mut at = vec![];
         for d in 0..rank {
-            operands.push(match d {
+            at.push(match d {
                 _ if d == axis => place,
                 _ if d < axis => b.loop_index(d)?,
                 _ => b.loop_index(d + moved - 1)?,
             });
         }
-        b.op(ops::tensor::EXTRACT, &operands, element)
+        b.read(source, &at)
     })
 }
 

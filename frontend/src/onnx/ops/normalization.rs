@@ -1,6 +1,6 @@
 //! Normalizations and softmax.
 
-use super::convolution::per_channel;
+use super::convolution::{no_channels, per_channel};
 use super::reductions::{Kind, kept, mean, over};
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
@@ -64,12 +64,28 @@ pub(super) fn centered<'c>(
     axes: &[usize],
     epsilon: f64,
 ) -> Result<[Operand<'c>; 3], Failure> {
+    let [rest, variance, average] = deviations(b, x, axes)?;
+    Ok([rest, inverse_root(b, &variance, epsilon)?, average])
+}
+
+/// The operand less its mean over axes, the variance and the mean; the latter two keep the axes.
+pub(super) fn deviations<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    axes: &[usize],
+) -> Result<[Operand<'c>; 3], Failure> {
     let average = mean(b, x, axes)?;
     let average = kept(b, &average, x, axes)?;
     let rest = b.elementwise(&[x, &average], x.dtype, |b, e| b.binary(ops::arith::SUBF, e[0], e[1]))?;
-    let squares = b.elementwise(&[&rest], x.dtype, |b, e| b.binary(ops::arith::MULF, e[0], e[0]))?;
-    let inverse = inverse_root(b, &squares, axes, epsilon)?;
-    Ok([rest, inverse, average])
+    let variance = mean_square(b, &rest, axes)?;
+    Ok([rest, variance, average])
+}
+
+/// The mean of the squares over axes, which it keeps.
+fn mean_square<'c>(b: &mut Builder<'c>, x: &Operand<'c>, axes: &[usize]) -> Result<Operand<'c>, Failure> {
+    let squares = b.elementwise(&[x], x.dtype, |b, e| b.binary(ops::arith::MULF, e[0], e[0]))?;
+    let average = mean(b, &squares, axes)?;
+    kept(b, &average, x, axes)
 }
 
 /// `rest * inverse * scale + shift`.
@@ -137,22 +153,15 @@ pub(super) fn rms<'c>(
     epsilon: f64,
 ) -> Result<[Operand<'c>; 2], Failure> {
     let axes: Vec<usize> = (axis..x.rank()).collect();
-    let squares = b.elementwise(&[x], x.dtype, |b, e| b.binary(ops::arith::MULF, e[0], e[0]))?;
-    let inverse = inverse_root(b, &squares, &axes, epsilon)?;
+    let squares = mean_square(b, x, &axes)?;
+    let inverse = inverse_root(b, &squares, epsilon)?;
     let scale = super::compare::cast_to(b, scale, x.dtype)?;
     Ok([scaled(b, x, &inverse, Some(&scale), None)?, inverse])
 }
 
-/// `1 / sqrt(mean + epsilon)`; keeps the axes.
-fn inverse_root<'c>(
-    b: &mut Builder<'c>,
-    x: &Operand<'c>,
-    axes: &[usize],
-    epsilon: f64,
-) -> Result<Operand<'c>, Failure> {
-    let variance = mean(b, x, axes)?;
-    let variance = kept(b, &variance, x, axes)?;
-    b.elementwise(&[&variance], x.dtype, |b, e| {
+/// `1 / sqrt(x + epsilon)`.
+fn inverse_root<'c>(b: &mut Builder<'c>, x: &Operand<'c>, epsilon: f64) -> Result<Operand<'c>, Failure> {
+    b.elementwise(&[x], x.dtype, |b, e| {
         let epsilon = b.number(e[0].ty(), epsilon);
         let sum = b.binary(ops::arith::ADDF, e[0], epsilon)?;
         let root = b.unary(ops::math::SQRT, sum)?;
@@ -186,6 +195,9 @@ fn group_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
 /// `x / (bias + alpha / size * sum of squares of channels around)^beta`.
 fn lrn<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
+    if x.rank() < 2 {
+        return Err(no_channels(x.rank()));
+    }
     let size = cx.int("size", 1)?.max(1);
     let (alpha, beta, bias) = (cx.float("alpha", f64::from(1e-4f32))?, cx.float("beta", 0.75)?, cx.float("bias", 1.0)?);
     let mut before = vec![Dim::default(); x.rank()];

@@ -127,8 +127,7 @@ impl<'a, 'c> Places<'a, 'c> {
             inside = Some(inside.map_or(Ok(is_in), |inside| both(b, inside, is_in))?);
             place.push(clamped(b, at, size)?);
         }
-        let ty = self.source.ty().element();
-        let element = b.op(ops::tensor::EXTRACT, &[&[self.source][..], &place].concat(), ty)?;
+        let element = b.read(self.source, &place)?;
         Ok((element, inside.ok_or("its windows have no dimensions")?, place))
     }
 }

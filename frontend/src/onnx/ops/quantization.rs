@@ -48,7 +48,8 @@ impl Layout {
             return Ok(x.clone());
         }
         let mut shape = vec![Dim::constant(1); self.rank - self.axis];
-        shape[0] = x.shape[0].clone();
+        let first = shape.first_mut().ok_or("its operand has one element, but its scale or zero point more")?;
+        first.clone_from(&x.shape[0]);
         b.reshaped(x, &shape)
     }
 }

@@ -72,6 +72,9 @@ pub(super) fn parts<'c>(
 }
 
 /// A range of a dimension.
+///
+/// # Errors
+/// For one beyond the end.
 pub(super) fn range<'c>(
     b: &mut Builder<'c>,
     x: &Operand<'c>,
@@ -79,8 +82,12 @@ pub(super) fn range<'c>(
     from: &Dim,
     size: &Dim,
 ) -> Result<Operand<'c>, Failure> {
-    if x.shape[axis] == *size {
+    let own = x.shape.get(axis).ok_or_else(|| format!("an operand of rank {} has no dimension {axis}", x.rank()))?;
+    if from.is(0) && own == size {
         return Ok(x.clone());
+    }
+    if own.sub(from).sub(size).as_constant().is_some_and(|rest| rest < 0) {
+        return Err(format!("a dimension of {own} has no {size} elements from {from} on").into());
     }
     let (mut first, mut shape) = (vec![Dim::default(); x.rank()], x.shape.clone());
     (first[axis], shape[axis]) = (from.clone(), size.clone());

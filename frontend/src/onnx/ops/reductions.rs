@@ -1,6 +1,7 @@
 //! Reductions over axes.
 
 use super::compare::convert;
+use super::scalars::{clamped, indices};
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::Predicate;
 use crate::onnx::symbolic::Dim;
@@ -289,8 +290,16 @@ fn log_sum_exp<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
     if cx.is_read(18, 1) {
         return reduce_by_data(b, cx, |b, x, axes| {
             let most = reduce_read(b, x, axes, plain(Kind::Max))?;
-            let powers = b.elementwise(&[x, &most], x.dtype, |b, e| {
-                let rest = b.binary(ops::arith::SUBF, e[0], e[1])?;
+            // Sizes of 1 are not known here: clamped indices broadcast.
+            let (source, sizes) = (b.value(&most)?, indices(b, &most.shape)?);
+            let powers = b.elementwise(&[x], x.dtype, |b, e| {
+                let mut at = vec![];
+                for (d, size) in sizes.iter().enumerate() {
+                    let index = b.loop_index(d)?;
+                    at.push(clamped(b, index, *size)?);
+                }
+                let most = b.read(source, &at)?;
+                let rest = b.binary(ops::arith::SUBF, e[0], most)?;
                 b.unary(ops::math::EXP, rest)
             })?;
             let sum = reduce_read(b, &powers, axes, Reduction { after: Step::Log, ..plain(Kind::Sum) })?;

@@ -120,13 +120,13 @@ fn roi_align<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 fn most_samples<'c>(b: &mut Builder<'c>, regions: &Regions<'c>, count: &Dim) -> Result<[Dim; 2], Failure> {
     let mut out = vec![];
     for d in 0..2 {
-        let samples = super::scalars::computed(b, regions.sum, vec![count.clone()], |b, at| {
+        let samples = b.computed(regions.sum, std::slice::from_ref(count), |b, at| {
             let span = regions.span(b, at[0], d)?;
             regions.samples(b, span, 0)
         })?;
         let all = b.reduce(&samples, &[0], (regions.sum, 1.0), |b, e, so_far| most(b, so_far, e))?;
-        let (value, ty) = (b.value(&all)?, b.element(regions.sum)?);
-        let value = b.op(ops::tensor::EXTRACT, &[value], ty)?;
+        let value = b.value(&all)?;
+        let value = b.read(value, &[])?;
         let count = to_index(b, value)?;
         out.push(b.new_symbol(count));
     }

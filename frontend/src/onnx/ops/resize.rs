@@ -8,7 +8,7 @@
 //! ```
 
 use super::resize_axes::{Along, axes};
-use super::scalars::{Made, add, between, clamped, computed, element, is_inside, like, mul, narrowed, sub};
+use super::scalars::{Made, add, between, clamped, element, is_inside, like, mul, narrowed, sub};
 use super::scalars::{to_float, to_index, wide};
 use crate::onnx::Results;
 use crate::onnx::operand::Operand;
@@ -123,7 +123,7 @@ fn joint<'c>(
     let (source, dtype) = (b.value(x)?, x.dtype);
     let nearest = matches!(kernel.mode, Mode::Nearest(_));
     let sum = if nearest && kernel.beyond.is_none() { dtype } else { wide(dtype) };
-    computed(b, dtype, shape, |b, at| {
+    b.computed(dtype, &shape, |b, at| {
         // Places with their weights.
         let mut corners: Vec<(Vec<Value<'c>>, Option<Value<'c>>)> = vec![(at.to_vec(), None)];
         let mut outside = vec![];
@@ -248,7 +248,7 @@ fn cubic<'c>(
     kernel: Kernel,
 ) -> Result<Operand<'c>, Failure> {
     let (source, sum) = (b.value(x)?, wide(x.dtype));
-    computed(b, to, shape, |b, at| {
+    b.computed(to, &shape, |b, at| {
         let (place, outside) = along.coordinate(b, at[along.dim])?;
         let range = along.range(b, 2.0)?;
         let place = between(b, place, range)?;
@@ -333,7 +333,7 @@ fn stretched<'c>(
 fn weights<'c>(b: &mut Builder<'c>, shape: &[Dim], along: &Along<'c>, kernel: Kernel) -> Result<Operand<'c>, Failure> {
     let first = first_tap(b, &shape[1])?;
     let shrink = along.shrink(b)?;
-    computed(b, DataType::F32, shape.to_vec(), |b, at| {
+    b.computed(DataType::F32, shape, |b, at| {
         let (index, distance) = tap(b, along, first, [at[0], at[1]])?;
         let distance = mul(b, distance, shrink)?;
         let distance = b.unary(ops::math::ABSF, distance)?;

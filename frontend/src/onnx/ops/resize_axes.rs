@@ -116,11 +116,11 @@ fn given<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result<Given<'c>,
             return Ok(Given::Scales(known.into_iter().map(|s| Scalar::Known(s as f32)).collect()));
         }
         let count = scales.elements().as_constant().ok_or("its scales are of an unknown number")?;
-        let (ty, index, source) = (Type::f32(b.context()), Type::index(b.context()), b.value(scales)?);
+        let (index, source) = (Type::index(b.context()), b.value(scales)?);
         let mut out = vec![];
         for at in 0..count {
             let at = b.int(index, at);
-            out.push(Scalar::Value(b.op(ops::tensor::EXTRACT, &[source, at], ty)?));
+            out.push(Scalar::Value(b.read(source, &[at])?));
         }
         return Ok(Given::Scales(out));
     }

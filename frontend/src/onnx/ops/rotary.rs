@@ -42,6 +42,9 @@ fn rotary<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 
 fn contrib_rotary<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, places, cos, sin) = (cx.operand(0)?, cx.operand(1)?, cx.operand(2)?, cx.operand(3)?);
+    if cos.rank() != 2 || sin.rank() != 2 {
+        return Err("its sines and cosines are not of rank 2".into());
+    }
     if cx.flag("is_packed_batching", false)? {
         return Err("packed batches are not supported".into());
     }
@@ -123,12 +126,10 @@ pub(super) fn rotated<'c>(
             row[0] = b.binary(ops::arith::ADDI, row[0], at[token])?;
         }
         row.push(pair.column);
-        let element = e[0].ty();
-        let partner = b.op(ops::tensor::EXTRACT, &[source, at[0], at[1], at[2], pair.partner], element)?;
+        let partner = b.read(source, &[at[0], at[1], at[2], pair.partner])?;
         let mut factors = vec![];
         for table in tables {
-            let place = [&[table][..], &row].concat();
-            factors.push(b.op(ops::tensor::EXTRACT, &place, element)?);
+            factors.push(b.read(table, &row)?);
         }
         let (own, other) =
             (b.binary(ops::arith::MULF, e[0], factors[0])?, b.binary(ops::arith::MULF, partner, factors[1])?);

@@ -3,8 +3,8 @@
 use super::convolution::{Windows, add_bias};
 use super::resize::cubic_weight;
 use super::scalars::{
-    Made, add, between, clamped, computed, div, element, indices, is_inside, least, like, mul, narrowed, sub, to_float,
-    to_index, wide,
+    Made, add, between, clamped, div, element, indices, is_inside, least, like, mul, narrowed, sub, to_float, to_index,
+    wide,
 };
 use crate::onnx::Results;
 use crate::onnx::operand::Operand;
@@ -204,7 +204,7 @@ fn grid_sample<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
     let float = wide(grid.dtype);
     let (source, places) = ((b.value(x)?, x.dtype), (b.value(grid)?, grid.dtype));
     let sizes = indices(b, &x.shape[2..])?;
-    let result = computed(b, x.dtype, shape, |b, at| {
+    let result = b.computed(x.dtype, &shape, |b, at| {
         let mut axes = vec![];
         for (d, size) in sizes.iter().enumerate() {
             let axis = Axis::new(b, *size, float, (padding, corners))?;
@@ -238,7 +238,7 @@ fn affine_grid<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
     let (source, sum) = ((b.value(theta)?, theta.dtype), wide(theta.dtype));
     let ty = b.element(sum)?;
     let extents = indices(b, &sizes[2..])?;
-    let result = computed(b, theta.dtype, shape, |b, at| {
+    let result = b.computed(theta.dtype, &shape, |b, at| {
         let row = at[rank + 1];
         let last = like(b, row, rank as f64);
         let mut total = element(b, source, &[at[0], row, last], sum)?;
@@ -322,7 +322,7 @@ fn columns<'c>(
     let extents = indices(b, &x.shape[2..])?;
     let before = indices(b, &windows.before)?;
     let columns = windows.kernel[1];
-    computed(b, x.dtype, shape, |b, at| {
+    b.computed(x.dtype, &shape, |b, at| {
         let mut index = |n: i64| like(b, at[0], n as f64);
         let (per_group, columns, two, one) = (index(per_group), index(columns), index(2), index(1));
         let area = index(windows.kernel.iter().product());

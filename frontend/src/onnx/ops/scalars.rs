@@ -1,9 +1,8 @@
 //! Scalar arithmetic in bodies, and tensors whose elements a body computes from their indices.
 
-use crate::onnx::operand::Operand;
 use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Failure, LoopKind, Structured, structured};
+use crate::onnx::{Builder, DataType, Failure};
 use monopour_ir::{Type, Value, ops};
 
 /// A value, or why there is none.
@@ -75,27 +74,6 @@ pub(super) fn indices<'c>(b: &mut Builder<'c>, sizes: &[Dim]) -> Result<Vec<Valu
     sizes.iter().map(|size| b.index(size)).collect()
 }
 
-/// A tensor whose elements `body` computes from their indices.
-pub(super) fn computed<'c>(
-    b: &mut Builder<'c>,
-    dtype: DataType,
-    shape: Vec<Dim>,
-    body: impl FnOnce(&mut Builder<'c>, &[Value<'c>]) -> Made<'c>,
-) -> Result<Operand<'c>, Failure> {
-    let out = b.empty(dtype, &shape)?;
-    let rank = shape.len();
-    let op = Structured {
-        loops: vec![LoopKind::Parallel; rank],
-        inputs: vec![],
-        outputs: vec![(out, structured::identity(rank))],
-    };
-    let value = b.structured(&op, |b, _| {
-        let at = (0..rank).map(|d| b.loop_index(d)).collect::<Result<Vec<_>, _>>()?;
-        Ok(vec![body(b, &at)?])
-    })?[0];
-    Ok(Operand::value(dtype, shape, value))
-}
-
 /// The type in which elements are weighted and summed: floats of at least 32 bits.
 pub(super) fn wide(dtype: DataType) -> DataType {
     if dtype == DataType::F64 { DataType::F64 } else { DataType::F32 }
@@ -108,8 +86,7 @@ pub(super) fn element<'c>(
     at: &[Value<'c>],
     to: DataType,
 ) -> Made<'c> {
-    let ty = b.element(from)?;
-    let read = b.op(ops::tensor::EXTRACT, &[&[source][..], at].concat(), ty)?;
+    let read = b.read(source, at)?;
     super::compare::convert(b, from, to, read)
 }
 

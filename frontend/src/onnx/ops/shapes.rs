@@ -328,5 +328,5 @@ pub(super) fn scalar<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<Value<'
     }
     let flat = b.reshaped(x, &[])?;
     let value = b.value(&flat)?;
-    b.op(ops::tensor::EXTRACT, &[value], element)
+    b.read(value, &[])
 }

@@ -2,7 +2,7 @@
 
 use super::compare::{cast_to, convert};
 use super::products::matmul;
-use super::scalars::{Made, add, between, computed, div, element, like, most, mul, sub, to_float, wide};
+use super::scalars::{Made, add, between, div, element, like, most, mul, sub, to_float, wide};
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::{CmpF, CmpI};
 use crate::onnx::symbolic::Dim;
@@ -39,7 +39,7 @@ struct Transform {
 fn circle<'c>(b: &mut Builder<'c>, length: &Dim, dtype: DataType) -> Result<Operand<'c>, Failure> {
     let (sum, size) = (wide(dtype), b.index(length)?);
     let ty = b.element(sum)?;
-    computed(b, sum, vec![length.clone(), Dim::constant(2)], |b, at| {
+    b.computed(sum, &[length.clone(), Dim::constant(2)], |b, at| {
         let (one, two, three, four) = (like(b, size, 1.0), like(b, size, 2.0), like(b, size, 3.0), like(b, size, 4.0));
         let moved = mul(b, at[0], four)?;
         let (quarter, rest) = (div(b, moved, size)?, b.binary(ops::arith::REMSI, moved, size)?);
@@ -119,9 +119,8 @@ fn transformed<'c>(b: &mut Builder<'c>, x: &Operand<'c>, transform: &Transform) 
     let size = shape.iter().fold(Dim::constant(1), |n, d| n.mul(d));
     let result = [rows.clone(), transform.to.clone(), transform.parts[1].into()];
     if size.as_constant().is_some_and(|n| n <= MAX_MATRIX) {
-        let matrix = computed(b, sum, shape.to_vec(), |b, at| {
-            transform.factor(b, circle, [at[0], at[1], at[2], at[3]], length)
-        })?;
+        let matrix =
+            b.computed(sum, &shape, |b, at| transform.factor(b, circle, [at[0], at[1], at[2], at[3]], length))?;
         let matrix = b.reshaped(&matrix, &[shape[0].mul(&shape[1]), shape[2].mul(&shape[3])])?;
         let flat = b.reshaped(&x, &[rows, shape[0].mul(&shape[1])])?;
         let product = matmul(b, &flat, &matrix)?;
@@ -210,7 +209,7 @@ fn stft<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let step = one_size(b, cx.operand(1)?)?;
     let length = match (cx.optional(3), weights) {
         (Some(length), _) => one_size(b, length)?,
-        (None, Some(weights)) => weights.shape[0].clone(),
+        (None, Some(weights)) => weights.shape.first().ok_or("its window is one number")?.clone(),
         (None, None) => return Err("it has neither a window nor a frame length".into()),
     };
     let parts = parts.as_constant().filter(|p| matches!(p, 1 | 2)).ok_or("its parts are not 1 or 2")?;
@@ -220,7 +219,7 @@ fn stft<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let weights = weights.map(|w| Ok::<_, Failure>((b.value(w)?, w.dtype))).transpose()?;
     let sum = wide(x.dtype);
     let shape = vec![batch.clone(), frames.clone(), length.clone(), parts.into()];
-    let framed = computed(b, sum, shape, |b, at| {
+    let framed = b.computed(sum, &shape, |b, at| {
         let first = mul(b, at[1], by)?;
         let place = add(b, first, at[2])?;
         let value = element(b, source, &[at[0], place, at[3]], sum)?;
@@ -245,7 +244,7 @@ fn window<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, factors: [f64; 3]) 
     let steps = if cx.flag("periodic", true)? { size.clone() } else { size.plus(-1).at_least(&1.into()) };
     let (sum, steps) = (wide(dtype), b.index(&steps)?);
     let ty = b.element(sum)?;
-    let result = computed(b, dtype, vec![size], |b, at| {
+    let result = b.computed(dtype, &[size], |b, at| {
         let (at, steps) = (to_float(b, at[0], ty)?, to_float(b, steps, ty)?);
         let turn = like(b, at, std::f64::consts::TAU);
         let scaled = mul(b, at, turn)?;
@@ -281,10 +280,10 @@ fn mel_weight_matrix<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Resul
     }
     let rows = length.floor_div(&2.into()).unwrap_or_default().plus(1);
     let count = b.index(&bins)?;
-    let points = computed(b, sum, vec![bins.plus(2)], |b, at| mel_point(b, at[0], &edges, count))?;
+    let points = b.computed(sum, &[bins.plus(2)], |b, at| mel_point(b, at[0], &edges, count))?;
     let points = (b.value(&points)?, sum);
     let ty = b.element(sum)?;
-    let result = computed(b, dtype, vec![rows, bins], |b, at| {
+    let result = b.computed(dtype, &[rows, bins], |b, at| {
         let row = to_float(b, at[0], ty)?;
         let (zero, one) = (like(b, row, 0.0), like(b, row, 1.0));
         let mut point = |by: f64| {

