@@ -2,11 +2,10 @@
 
 use crate::backend::Monopour;
 use crate::onnx::{floats, from_f32, input, ints, model, node};
-use monopour::onnx::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto, attribute_type,
-};
+use monopour::onnx::proto::{ModelProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
 use monopour::onnx::{DataType, Model};
 use monopour::{CompileOptions, compile_onnx};
+use monopour_testkit::onnx::{graph, untyped, with_float, with_graph, with_int, with_ints, with_text};
 use monopour_testkit::{Data, Dtype, HostTensor};
 use prost::Message;
 use std::path::Path;
@@ -16,35 +15,6 @@ fn of_version(version: i64, mut proto: ModelProto) -> ModelProto {
     proto.ir_version = 10;
     proto.opset_import[0].version = version;
     proto
-}
-
-fn with(mut node: NodeProto, name: &str, r#type: i32, f: impl FnOnce(&mut AttributeProto)) -> NodeProto {
-    let mut attribute = AttributeProto { name: name.to_owned(), r#type, ..AttributeProto::default() };
-    f(&mut attribute);
-    node.attribute.push(attribute);
-    node
-}
-
-fn with_int(node: NodeProto, name: &str, i: i64) -> NodeProto {
-    with(node, name, attribute_type::INT, |a| a.i = i)
-}
-
-fn with_float(node: NodeProto, name: &str, f: f32) -> NodeProto {
-    with(node, name, attribute_type::FLOAT, |a| a.f = f)
-}
-
-fn with_ints(node: NodeProto, name: &str, ints: &[i64]) -> NodeProto {
-    with(node, name, attribute_type::INTS, |a| a.ints = ints.to_vec())
-}
-
-fn with_graph(node: NodeProto, name: &str, graph: GraphProto) -> NodeProto {
-    with(node, name, attribute_type::GRAPH, |a| a.g = Some(graph))
-}
-
-fn graph(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, outputs: &[&str]) -> GraphProto {
-    let output = |name: &&str| ValueInfoProto { name: (*name).to_owned(), r#type: None };
-    let output = outputs.iter().map(output).collect();
-    GraphProto { name: "g".to_owned(), input: inputs, node: nodes, output, ..GraphProto::default() }
 }
 
 fn integers(dtype: Dtype, shape: &[usize], elements: &[i64]) -> HostTensor {
@@ -233,15 +203,15 @@ fn states_of_other_ranks_are_refused() {
         inputs.push(f32("b", beta));
         let mut attention = node("LinearAttention(q, k, v, , , b) -> y, s", &[]);
         attention = with_int(with_int(attention, "q_num_heads", 1), "kv_num_heads", 1);
-        let rule = |a: &mut AttributeProto| a.s = b"delta".to_vec().into();
-        let attention = with(attention, "update_rule", attribute_type::STRING, rule);
+        let attention = with_text(attention, "update_rule", "delta");
         refused(&of_version(27, model(inputs, vec![attention], vec![], "y")), "its rate is not of rank 3");
     }
 }
 
 #[test]
 fn a_loop_with_sequences_and_no_results_is_refused() {
-    let body = graph(vec![input("n", DataType::I64, &[]), input("c", DataType::Bool, &[])], vec![], &[]);
+    let inputs = vec![input("n", DataType::I64, &[]), input("c", DataType::Bool, &[]), untyped("a")];
+    let body = graph(inputs, vec![], &[]);
     let nodes = vec![
         node("SequenceConstruct(x) -> s", &[]),
         with_graph(node("Loop(count, , s) -> t", &[]), "body", body),
