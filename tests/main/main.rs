@@ -13,6 +13,7 @@ mod numerics;
 mod onnx;
 mod onnx_contrib;
 mod onnx_flow;
+mod onnx_numbers;
 mod opt;
 mod passes;
 mod phases;

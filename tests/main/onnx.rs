@@ -13,7 +13,7 @@ use prost::Message;
 use std::path::Path;
 
 /// An input; sizes are numbers or names.
-fn input(name: &str, dtype: DataType, shape: &[&str]) -> ValueInfoProto {
+pub(crate) fn input(name: &str, dtype: DataType, shape: &[&str]) -> ValueInfoProto {
     let dim = |size: &&str| DimensionProto {
         value: Some(match size.parse() {
             Ok(number) => DimensionValue::Value(number),
@@ -26,7 +26,7 @@ fn input(name: &str, dtype: DataType, shape: &[&str]) -> ValueInfoProto {
 }
 
 /// A node, `op(a, b) -> c`, with attributes of integers.
-fn node(text: &str, attributes: &[(&str, &[i64])]) -> NodeProto {
+pub(crate) fn node(text: &str, attributes: &[(&str, &[i64])]) -> NodeProto {
     let (call, outputs) = text.split_once(" -> ").expect("results follow an arrow");
     let (op, operands) = call.trim_end_matches(')').split_once('(').expect("operands stand in parentheses");
     let names = |list: &str| list.split(", ").map(str::to_owned).collect::<Vec<_>>();
@@ -54,18 +54,26 @@ fn node(text: &str, attributes: &[(&str, &[i64])]) -> NodeProto {
     }
 }
 
-fn floats(name: &str, shape: &[i64], values: &[f32]) -> TensorProto {
+/// A constant of floats.
+pub(crate) fn floats(name: &str, shape: &[i64], values: &[f32]) -> TensorProto {
     let raw_data = values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>().into();
     let (dims, data_type) = (shape.to_vec(), DataType::F32.number());
     TensorProto { name: name.to_owned(), dims, data_type, raw_data, ..TensorProto::default() }
 }
 
-fn ints(name: &str, values: &[i64]) -> TensorProto {
+/// A constant of integers, a vector.
+pub(crate) fn ints(name: &str, values: &[i64]) -> TensorProto {
     let (dims, data_type) = (vec![values.len() as i64], DataType::I64.number());
     TensorProto { name: name.to_owned(), dims, data_type, int64_data: values.to_vec(), ..TensorProto::default() }
 }
 
-fn model(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, constants: Vec<TensorProto>, output: &str) -> ModelProto {
+/// A model of one result, of version 17.
+pub(crate) fn model(
+    inputs: Vec<ValueInfoProto>,
+    nodes: Vec<NodeProto>,
+    constants: Vec<TensorProto>,
+    output: &str,
+) -> ModelProto {
     let graph = GraphProto {
         name: "g".to_owned(),
         input: inputs,
@@ -78,12 +86,13 @@ fn model(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, constants: Vec<Tens
     ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..ModelProto::default() }
 }
 
-fn from_f32(shape: &[usize], values: &[f32]) -> HostTensor {
+/// A tensor of floats.
+pub(crate) fn from_f32(shape: &[usize], values: &[f32]) -> HostTensor {
     HostTensor::from_f32(shape, values).expect("as many values as the shape has")
 }
 
 /// Runs a model on the CPU and on a GPU, if there is one, and compares its only result.
-fn check(proto: &ModelProto, inputs: &[HostTensor], shape: &[usize], expected: &[f64]) {
+pub(crate) fn check(proto: &ModelProto, inputs: &[HostTensor], shape: &[usize], expected: &[f64]) {
     check_in(proto, Path::new(""), inputs, shape, expected);
 }
 

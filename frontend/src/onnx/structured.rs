@@ -7,6 +7,7 @@
 use super::DataType;
 use super::builder::{Builder, Failure};
 use super::operand::Operand;
+use super::predicate::CmpI;
 use super::symbolic::Dim;
 use monopour_ir::typed::linalg;
 use monopour_ir::{Attr, Block, InsertionPoint, OpSpec, Region, Type, Value, ops};
@@ -80,6 +81,16 @@ fn map_text(loops: usize, exprs: &[Expr]) -> String {
 /// The indices that are all loops in order.
 pub fn identity(rank: usize) -> Vec<Expr> {
     (0..rank).map(Expr::Loop).collect()
+}
+
+/// How the body of an elementwise op reads an operand.
+enum Access<'c> {
+    /// The operand is a constant of the body.
+    Constant,
+    /// By its indexing map.
+    Element,
+    /// By indices: each a dimension of the result and a factor, which is 0 where the operand's size is 1 at run time.
+    Read(Value<'c>, Vec<(usize, Value<'c>)>),
 }
 
 impl<'c> Builder<'c> {
@@ -161,12 +172,15 @@ impl<'c> Builder<'c> {
         shape: Vec<Dim>,
         body: impl FnOnce(&mut Self, &[Value<'c>]) -> Result<Value<'c>, Failure>,
     ) -> Result<Operand<'c>, Failure> {
-        let is_scalar = |o: &Operand| o.as_scalar().is_some();
         let loops = Loops::of(&shape);
-        let mut inputs = vec![];
-        for operand in operands.iter().filter(|o| !is_scalar(o)) {
-            let first = shape.len() - operand.rank();
-            inputs.push(self.view(operand, |d| loops.of_dim[first + d])?);
+        let (mut inputs, mut accesses) = (vec![], vec![]);
+        for operand in operands {
+            let access = self.access(operand, &shape)?;
+            if matches!(access, Access::Element) {
+                let first = shape.len() - operand.rank();
+                inputs.push(self.view(operand, |d| loops.of_dim[first + d])?);
+            }
+            accesses.push(access);
         }
         let out = self.empty(dtype, &loops.shape)?;
         let op = Structured {
@@ -178,10 +192,11 @@ impl<'c> Builder<'c> {
             b.loop_of_dim = Some(loops.of_dim.clone());
             let mut elements = elements.iter().copied();
             let mut arguments = vec![];
-            for operand in operands {
-                arguments.push(match b.scalar(operand)? {
-                    Some(constant) => constant,
-                    None => elements.next().expect("invariant: an element per operand"),
+            for (operand, access) in operands.iter().zip(&accesses) {
+                arguments.push(match access {
+                    Access::Constant => b.scalar(operand)?.expect("invariant: a known element"),
+                    Access::Element => elements.next().expect("invariant: an element per operand"),
+                    Access::Read(source, factors) => b.read_at(*source, factors)?,
                 });
             }
             let element = body(b, &arguments);
@@ -189,6 +204,58 @@ impl<'c> Builder<'c> {
             Ok(vec![element?])
         })?;
         self.reshaped(&Operand::value(dtype, loops.shape, results[0]), &shape)
+    }
+
+    /// How an elementwise op of that shape reads an operand.
+    fn access(&mut self, operand: &Operand<'c>, shape: &[Dim]) -> Result<Access<'c>, Failure> {
+        if operand.as_scalar().is_some() {
+            return Ok(Access::Constant);
+        }
+        let first = shape.len().checked_sub(operand.rank()).ok_or("an operand does not broadcast")?;
+        let wanted = &shape[first..];
+        let is_open = |d: usize| operand.shape[d].as_constant().is_none() && operand.shape[d] != wanted[d];
+        if !(0..operand.rank()).any(is_open) {
+            return Ok(Access::Element);
+        }
+        let index = Type::index(self.context());
+        let (zero, one) = (self.int(index, 0), self.int(index, 1));
+        let mut factors = vec![];
+        for d in 0..operand.rank() {
+            let dim = first + d;
+            factors.push(if operand.shape[d].is(1) {
+                (dim, zero)
+            } else if is_open(d) {
+                (dim, self.stride_of_open(&operand.shape[d], &wanted[d])?)
+            } else {
+                (dim, one)
+            });
+        }
+        Ok(Access::Read(self.value(operand)?, factors))
+    }
+
+    /// 0 if a size is 1 at run time, and 1 if it is the wanted one; others end the run.
+    fn stride_of_open(&mut self, size: &Dim, wanted: &Dim) -> Result<Value<'c>, Failure> {
+        let (own, other) = (self.index(size)?, self.index(wanted)?);
+        let (zero, one) = (self.int(own.ty(), 0), self.int(own.ty(), 1));
+        let (is_one, is_wanted) = (self.compare(CmpI::Eq, own, one)?, self.compare(CmpI::Eq, own, other)?);
+        let fits = self.binary(ops::arith::ORI, is_one, is_wanted)?;
+        let message = format!("a dimension of size {size} broadcasts to {wanted}");
+        let spec = OpSpec::new(ops::cf::ASSERT, self.loc).operands(&[fits]);
+        self.create(spec.attr("msg", Attr::string(self.context(), &message)))?;
+        self.select(is_one, zero, one)
+    }
+
+    /// In the body of an elementwise op: the element of a tensor at dimensions of the result by factors.
+    fn read_at(&mut self, source: Value<'c>, factors: &[(usize, Value<'c>)]) -> Result<Value<'c>, Failure> {
+        let mut place = vec![];
+        for (dim, factor) in factors {
+            let at = self.loop_index(*dim)?;
+            place.push(match factor.constant_int() {
+                Some(1) => at,
+                _ => self.binary(ops::arith::MULI, at, *factor)?,
+            });
+        }
+        self.read(source, &place)
     }
 
     /// The operand without its dimensions of size 1, and the loops of the others.
@@ -203,7 +270,10 @@ impl<'c> Builder<'c> {
     }
 
     /// The element of an operand of one known element, as a constant.
-    fn scalar(&mut self, operand: &Operand<'c>) -> Result<Option<Value<'c>>, Failure> {
+    ///
+    /// # Errors
+    /// For types that the IR does not have.
+    pub fn scalar(&mut self, operand: &Operand<'c>) -> Result<Option<Value<'c>>, Failure> {
         let Some(number) = operand.as_scalar() else { return Ok(None) };
         let ty = self.element(operand.dtype)?;
         // Not every 64-bit integer is an f64.
@@ -220,13 +290,22 @@ impl<'c> Builder<'c> {
     /// As [`Builder::index`].
     pub fn filled(&mut self, dtype: DataType, shape: &[Dim], number: f64) -> Result<Value<'c>, Failure> {
         let element = self.element(dtype)?;
-        let (number, out) = (self.number(element, number), self.empty(dtype, shape)?);
+        let number = self.number(element, number);
+        self.filled_with(dtype, shape, number)
+    }
+
+    /// A tensor of one scalar.
+    ///
+    /// # Errors
+    /// As [`Builder::index`].
+    pub fn filled_with(&mut self, dtype: DataType, shape: &[Dim], element: Value<'c>) -> Result<Value<'c>, Failure> {
+        let out = self.empty(dtype, shape)?;
         let op = Structured {
             loops: vec![Iterator::Parallel; shape.len()],
             inputs: vec![],
             outputs: vec![(out, identity(shape.len()))],
         };
-        Ok(self.structured(&op, |_, _| Ok(vec![number]))?[0])
+        Ok(self.structured(&op, |_, _| Ok(vec![element]))?[0])
     }
 
     /// A tensor whose elements follow from their indices.
@@ -284,13 +363,29 @@ impl<'c> Builder<'c> {
         first: (DataType, f64),
         body: impl FnOnce(&mut Self, Value<'c>, Value<'c>) -> Result<Value<'c>, Failure>,
     ) -> Result<Operand<'c>, Failure> {
+        let element = self.element(first.0)?;
+        let number = self.number(element, first.1);
+        self.reduce_from(operand, axes, (first.0, number), body)
+    }
+
+    /// As [`Self::reduce`], from a scalar on.
+    ///
+    /// # Errors
+    /// What `body` returns.
+    pub fn reduce_from(
+        &mut self,
+        operand: &Operand<'c>,
+        axes: &[usize],
+        first: (DataType, Value<'c>),
+        body: impl FnOnce(&mut Self, Value<'c>, Value<'c>) -> Result<Value<'c>, Failure>,
+    ) -> Result<Operand<'c>, Failure> {
         let loops = Loops::of(&operand.shape);
         let shape_of = |kept: &dyn Fn(usize) -> bool| -> Vec<Dim> {
             (0..operand.rank()).filter(|d| kept(*d)).map(|d| operand.shape[d].clone()).collect()
         };
         let shape = shape_of(&|d| !axes.contains(&d));
         let inner = shape_of(&|d| !axes.contains(&d) && loops.of_dim[d].is_some());
-        let out = self.filled(first.0, &inner, first.1)?;
+        let out = self.filled_with(first.0, &inner, first.1)?;
         let reduced: Vec<usize> = axes.iter().filter_map(|d| loops.of_dim[*d]).collect();
         let kind = |l| if reduced.contains(&l) { Iterator::Reduction } else { Iterator::Parallel };
         let kinds: Vec<Iterator> = (0..loops.shape.len()).map(kind).collect();
@@ -348,9 +443,23 @@ pub fn broadcast(shapes: &[&[Dim]]) -> Result<Vec<Dim>, Failure> {
                     let text = shapes.iter().map(|s| super::operand_shape(s)).collect::<Vec<_>>().join(" and ");
                     return Err(format!("shapes {text} do not broadcast").into());
                 }
+                (None, None) if *place != *dim => *place = either(place, dim),
                 _ => {}
             }
         }
     }
     Ok(out)
+}
+
+/// The size of two that broadcast, of which either may be 1 at run time.
+fn either(a: &Dim, b: &Dim) -> Dim {
+    let is_larger = |dim: &Dim| dim.plus(-2).is_not_negative();
+    if is_larger(a) {
+        return a.clone();
+    }
+    if is_larger(b) {
+        return b.clone();
+    }
+    // The larger one, and 0 where one is 0.
+    a.at_least(b).at_most(&a.mul(b))
 }

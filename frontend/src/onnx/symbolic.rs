@@ -109,6 +109,10 @@ impl Dim {
         }
         out
     }
+    /// The product of sizes.
+    pub fn product(sizes: &[Self]) -> Self {
+        sizes.iter().fold(Self::constant(1), |n, d| n.mul(d))
+    }
     /// Quotient, rounded down; `None` for a division by zero.
     pub fn floor_div(&self, by: &Self) -> Option<Self> {
         if by.is(0) {

@@ -17,7 +17,11 @@ use monopour_ir::{Type, Value, ops};
 pub(super) fn register(registry: &mut Registry) {
     let mut op = |name: &str, lowering, missing| registry.add(DOMAIN, name, 1..=i64::MAX, lowering, missing);
     op("Attention", attention, "rotary embeddings, masks of starts and ends, shared buffers of past keys");
-    op("MultiHeadAttention", multi_head, "masks of starts and ends, beams, shared buffers of past keys");
+    op(
+        "MultiHeadAttention",
+        multi_head,
+        "masks of starts and ends, beams, shared buffers of past keys, biases of packed operands",
+    );
     op("GroupQueryAttention", group_query, "smooth softmax, sinks, quantized caches");
 }
 
@@ -54,6 +58,9 @@ fn attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if let Some(bias) = cx.optional(2) {
         projected = compute(b, &[&projected, bias], x.dtype, ADD)?;
     }
+    if projected.rank() != 3 {
+        return Err("its operand is not of rank 3".into());
+    }
     let hidden = &projected.shape[2];
     let sizes: Vec<Dim> = match cx.ints("qkv_hidden_sizes")? {
         Some(sizes) => sizes.into_iter().map(Dim::constant).collect(),
@@ -68,6 +75,9 @@ fn attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let [q, mut k, mut v]: [Operand; 3] = each.try_into().map_err(|_| "it has not three sizes")?;
     let mut place = Place::Start;
     if let Some(past) = cx.optional(4) {
+        if past.rank() != 5 {
+            return Err("its past keys are not of rank 5".into());
+        }
         place = Place::After(past.shape[3].clone());
         let (past_k, past_v) = (at(b, past, 0, &0.into())?, at(b, past, 0, &1.into())?);
         (k, v) = (join(b, &[&past_k, &k], 2)?, join(b, &[&past_v, &v], 2)?);
@@ -155,6 +165,12 @@ fn by_length<'c>(
 fn projections<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, heads: i64) -> Result<Heads<'c>, Failure> {
     let query = cx.operand(0)?;
     let given = [Some(query), cx.optional(1), cx.optional(2)];
+    if given.iter().flatten().any(|x| !(3..=5).contains(&x.rank())) {
+        return Err("its operands are not of rank 3, 4 or 5".into());
+    }
+    if cx.optional(3).is_some() && given.iter().any(|x| x.is_none_or(|x| x.rank() != 3)) {
+        return Err("a bias of operands that are packed or by heads is not supported".into());
+    }
     let packed = |b: &mut Builder<'c>, x: &Operand<'c>, part: i64| {
         let part = at(b, x, 3, &part.into())?;
         b.permuted(&part, &[0, 2, 1, 3])
@@ -189,6 +205,9 @@ fn multi_head<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     let Heads { q, mut k, mut v } = projections(b, cx, cx.int("num_heads", 0)?)?;
     let mut place = Place::Start;
     if let (Some(past_k), Some(past_v)) = (cx.optional(6), cx.optional(7)) {
+        if past_k.rank() != 4 || past_v.rank() != 4 {
+            return Err("its past keys and values are not of rank 4".into());
+        }
         place = Place::After(past_k.shape[2].clone());
         (k, v) = (join(b, &[past_k, &k], 2)?, join(b, &[past_v, &v], 2)?);
     }
@@ -205,6 +224,10 @@ fn group_query<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
     refuse_operands(cx, 11)?;
     let (queries, heads) = (cx.int("num_heads", 0)?, cx.int("kv_num_heads", 0)?);
     let query = cx.operand(0)?;
+    let has_rank = |at: usize, rank: usize| cx.optional(at).is_none_or(|o| o.rank() == rank);
+    if query.rank() != 3 || ![(3, 4), (4, 4), (7, 2), (8, 2)].iter().all(|(at, rank)| has_rank(*at, *rank)) {
+        return Err("its queries are not of rank 3, its past not of rank 4, or its tables not of rank 2".into());
+    }
     let mut each = vec![];
     if cx.optional(1).is_some() {
         for (number, heads) in [queries, heads, heads].into_iter().enumerate() {

@@ -45,6 +45,9 @@ fn contrib_rotary<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<
     if cx.flag("is_packed_batching", false)? {
         return Err("packed batches are not supported".into());
     }
+    if !matches!(places.rank(), 1 | 2) || cos.rank() != 2 {
+        return Err("its positions are not of rank 1 or 2, or its tables are not of rank 2".into());
+    }
     let position = if places.rank() == 1 { Position::From(places) } else { Position::Rows(places) };
     let rotation = Rotation { tables: [cos, sin], position, interleaved: cx.flag("interleaved", false)? };
     let mut heads = cx.int("num_heads", 0)?;
@@ -93,6 +96,20 @@ pub(super) fn rotated<'c>(
         return Err(format!("its tables are not of rank {rank}").into());
     }
     let half = turned.floor_div(&2.into()).unwrap_or_default();
+    let fits =
+        |table: &&Operand| table.shape[rank - 1].as_constant().zip(half.as_constant()).is_none_or(|(a, b)| a == b);
+    if let Some(table) = rotation.tables.iter().find(|table| !fits(table)) {
+        return Err(format!("a table of width {} for {half} pairs", table.shape[rank - 1]).into());
+    }
+    if turned.as_constant().zip(x.shape[3].as_constant()).is_some_and(|(turned, size)| turned > size) {
+        return Err(format!("{turned} elements of {} cannot be turned", x.shape[3]).into());
+    }
+    // One row for all batches or tokens broadcasts.
+    let mut whole = vec![];
+    for table in rotation.tables {
+        whole.push((0..rank - 1).map(|d| table.shape[d].is(1)).collect::<Vec<_>>());
+    }
+    let is_broadcast = matches!(rotation.position, Position::InTables);
     let partly = turned != x.shape[3];
     let (source, tables) = (b.value(x)?, [b.value(cos)?, b.value(sin)?]);
     let (turned, half) = (b.index(&turned)?, b.index(&half)?);
@@ -126,8 +143,11 @@ pub(super) fn rotated<'c>(
         let element = e[0].ty();
         let partner = b.op(ops::tensor::EXTRACT, &[source, at[0], at[1], at[2], pair.partner], element)?;
         let mut factors = vec![];
-        for table in tables {
-            let place = [&[table][..], &row].concat();
+        for (table, is_one) in tables.into_iter().zip(&whole) {
+            let mut place = [&[table][..], &row].concat();
+            for d in (0..rank - 1).filter(|d| is_broadcast && is_one[*d]) {
+                place[1 + d] = b.int(at[0].ty(), 0);
+            }
             factors.push(b.op(ops::tensor::EXTRACT, &place, element)?);
         }
         let (own, other) =
