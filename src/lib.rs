@@ -1,11 +1,12 @@
 //! monopour: a GPU-targeting end-to-end tensor compiler, and the runtime that goes with it.
 //!
-//! With the feature `compiler` (the default), [`compile`] takes MLIR to a [`Program`]; without it, compiled programs run,
+//! With the feature `compiler` (the default), [`compile`] takes MLIR, and [`compile_onnx`] an ONNX model, to a [`Program`]; without it, compiled programs run,
 //! and nothing of LLVM is linked.
 //!
 //! * `pipeline`: the table of phases. Under it: `phases` (the steps), `stages` (their types), `legal_ir`, `emit` (the last
 //!   phase), `signature` (inputs and results), `copies` (their reasons).
 //! * `options`, `report`: input and output of a compilation besides the program.
+//! * [`onnx`]: models, tensors and the registry of ops.
 //! * [`explain`]: copies, allocations and memory over time; [`npy`]: NumPy's files.
 //! * `bin/monopour/`: the command line, one file per command.
 

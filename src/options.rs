@@ -31,7 +31,7 @@ pub struct CompileOptions {
     pub dims: BTreeMap<String, i64>,
     /// A transform script that replaces the generated one.
     pub schedule: Option<PathBuf>,
-    /// Verify each phase's contract (debug builds always do).
+    /// Verify the IR after each phase (debug builds always do).
     pub verify: bool,
     /// Phases after which the IR is kept as text in the report.
     pub dump_after: Vec<String>,

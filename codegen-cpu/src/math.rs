@@ -11,7 +11,7 @@ use crate::error;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Module, Op, WalkOrder, approximate_math, run_passes};
 use monopour_math::{
-    CIRCULAR, Compiler, DOUBLE, FUSED, Function, INFINITE, REMAINDER, ROUND, ROUNDING, SINGLE, expand,
+    CIRCULAR, Compiler, DOUBLE, DOUBLE_REMAINDER, FUSED, Function, INFINITE, REMAINDER, ROUND, ROUNDING, SINGLE, expand,
 };
 use monopour_program::CpuTarget;
 
@@ -47,6 +47,9 @@ pub(crate) fn run(module: &Module, target: &CpuTarget) -> Result<(), Diagnostics
     }
     run_passes(module.op(), PREPARE)?;
     expand(module.op(), &FUNCTIONS, Compiler::Exact)?;
+    if has_fma(target) {
+        expand(module.op(), &[DOUBLE_REMAINDER], Compiler::Exact)?;
+    }
     approximate_math(module.op())?;
     // Upstream's polynomials use `math.floor` and `math.fma`, so these come last.
     expand(module.op(), &missing_instructions(target), Compiler::Exact)?;

@@ -312,6 +312,43 @@ fn angles_in_double_precision() {
     }
 }
 
+/// Of f64, on CPUs with fused multiplications; without them it stays refused.
+#[test]
+fn remainders_of_doubles_are_exact() {
+    if !can_run() {
+        return;
+    }
+    let special = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 5e-324, -1e-310, 1.7e308, 3.0, -0.3];
+    let (mut a, mut b) = (vec![], vec![]);
+    for x in special {
+        for y in special {
+            a.push(x);
+            b.push(y);
+        }
+    }
+    // Quotients of every size.
+    for i in a.len()..COUNT {
+        let exponent = |k: usize| 2f64.powi((i * k % 1400) as i32 - 700);
+        a.push((1.0 + i as f64 / 977.0) * exponent(37));
+        b.push((-1.0 - i as f64 / 1009.0) * exponent(101));
+    }
+    for (target, fused) in targets() {
+        for vector in [true, false] {
+            let text = kernel("remf", 2, vector).replace("f32", "f64");
+            if !fused {
+                assert!(compile(&text, &target).unwrap_err().to_string().contains("C0005"), "{}", target.cpu);
+                continue;
+            }
+            let library = Library::load(&compile(&text, &target).unwrap());
+            for ((found, x), y) in apply_double(&library, "remf", &[&a, &b]).iter().zip(&a).zip(&b) {
+                let expected = x % y;
+                let same = found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan());
+                assert!(same, "{x:e} % {y:e} is {found:e} on {}, not {expected:e}", target.cpu);
+            }
+        }
+    }
+}
+
 #[test]
 fn remainders_are_exact() {
     if !can_run() {

@@ -19,6 +19,8 @@ names! {
     /// Argument of a function: a unit, the callee may overwrite, free or return it. Call: numbers of such operands.
     DONATE = "monopour.donate";
 
+    /// Linalg op: a unit, it unfolds the windows of a convolution, and is not fused into it.
+    UNFOLDED = "monopour.unfolded";
     /// Linalg op: the number of its dispatch. From fusion to tiling.
     DISPATCH = "monopour.dispatch";
     /// Linalg op: its role in its dispatch, `root`, `producer`, `member` or `init`.

@@ -78,7 +78,9 @@ impl<'c> Member<'c> {
         if op.is(ops::linalg::FILL) {
             return Some(Self { op, pairs: vec![None, Some(last)], loops: None, height, width });
         }
-        let maps: Vec<_> = linalg::indexing_maps(op)?.iter().map(|map| map.dim_positions()).collect::<Option<_>>()?;
+        // No dimension twice.
+        let positions = |map: &AffineMap<'c>| map.dim_positions().filter(|_| map.is_projected_permutation());
+        let maps: Vec<_> = linalg::indexing_maps(op)?.iter().map(positions).collect::<Option<_>>()?;
         let [.., y, x] = maps.last()?[..] else { return None };
         let bodies = op.body()?.ops();
         let plain =

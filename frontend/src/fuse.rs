@@ -30,6 +30,7 @@
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
 use crate::{fuse_form, linalg, products, specialize, split_reduction};
+use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::{
     AffineMap, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, run_passes,
@@ -108,8 +109,8 @@ fn duplicate_per_use<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) {
 /// A second reader: `linalg-fuse-elementwise-ops` fuses producers with one reader only.
 const ANCHOR: &str = ops::bufferization::DEALLOC_TENSOR;
 
-/// Gives a second reader to each producer that computes something, or unfolds windows, and is read by a reduction more than
-/// once per element.
+/// Gives a second reader to each producer that computes something, or that [`crate::unfold`] made, and is read by a reduction
+/// more than once per element.
 fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
     let mut count = 0;
     for op in module.op().find_all(ops::linalg::GENERIC) {
@@ -118,10 +119,10 @@ fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result
         }
         let maps = linalg::indexing_maps(op).unwrap_or_default();
         for (value, map) in op.operands().iter().zip(&maps[..linalg::num_inputs(op)]) {
-            let computes = |p: &Op<'c>| {
-                p.is(ops::linalg::GENERIC) && (!linalg::is_data_movement(*p) || linalg::unfolds_windows(*p))
+            let stays = |p: &Op<'c>| {
+                p.is(ops::linalg::GENERIC) && (!linalg::is_data_movement(*p) || p.attr(attributes::UNFOLDED).is_some())
             };
-            if !AffineMap::is_permutation(*map) && value.defining_op().as_ref().is_some_and(computes) {
+            if !AffineMap::is_permutation(*map) && value.defining_op().as_ref().is_some_and(stays) {
                 rw.set_point(InsertionPoint::Before(op));
                 let producer = value.defining_op().map_or(op.location(), Op::location);
                 trace!(target: "fuse", "{producer}: not fused into the reduction at {}: it reads each element several times", op.location());

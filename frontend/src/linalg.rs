@@ -95,12 +95,6 @@ pub(crate) fn is_data_movement(op: Op) -> bool {
     op.is(ops::linalg::GENERIC) && op.body().is_some_and(|b| b.ops().len() == 1)
 }
 
-/// Whether an operand is read by windows: by a sum of loops.
-pub(crate) fn unfolds_windows(op: Op) -> bool {
-    let maps = indexing_maps(op).unwrap_or_default();
-    maps.iter().flat_map(|map| map.results()).any(|expr| expr.dims().len() > 1)
-}
-
 /// The loops that may be tiled: those for which upstream's tiling computes the right slices.
 ///
 /// It evaluates each map at the first and last iteration of the tile, untiled loops included: right for bare dimensions and

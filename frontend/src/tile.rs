@@ -353,7 +353,9 @@ fn finish(module: &Module) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
     unshare(module, &mut rw);
     for op in module.op().nested(WalkOrder::Pre) {
-        for name in [attributes::DISPATCH, attributes::ROLE, attributes::MEMBER, attributes::VECTORIZE] {
+        for name in
+            [attributes::DISPATCH, attributes::ROLE, attributes::MEMBER, attributes::VECTORIZE, attributes::UNFOLDED]
+        {
             if op.attr(name).is_some() {
                 rw.remove_attr(op, name);
             }

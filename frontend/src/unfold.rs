@@ -14,10 +14,11 @@
 //! Limits: known sizes; at least `MIN_WORK` multiplications; an unfolded image of at most `MAX_ELEMENTS`.
 
 use crate::{linalg, products};
+use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types_attr};
 use monopour_ir::{
-    AffineMap, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
+    AffineMap, Attr, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
     run_passes,
 };
 
@@ -77,7 +78,7 @@ impl<'c> Windows<'c> {
         let mut maps = linalg::indexing_maps(op).unwrap_or_default();
         maps[self.input] = AffineMap::select(op.context(), dims, &self.order);
         let maps: Vec<_> = maps.into_iter().map(AffineMap::to_attr).collect();
-        rw.set_attr(op, "indexing_maps", monopour_ir::Attr::array(op.context(), &maps));
+        rw.set_attr(op, "indexing_maps", Attr::array(op.context(), &maps));
         Ok(())
     }
 
@@ -99,6 +100,6 @@ impl<'c> Windows<'c> {
         let maps = [self.map.compose(AffineMap::select(cx, rank, &inverse)), AffineMap::identity(cx, rank)];
         let kinds = iterator_types_attr(cx, &vec![IteratorType::Parallel; rank]);
         let spec = generic(loc, Operands { inputs: &[image], outputs: &[empty] }, &maps, kinds, region);
-        Ok(rw.create(spec)?.result(0))
+        Ok(rw.create(spec.attr(attributes::UNFOLDED, Attr::unit(cx)))?.result(0))
     }
 }

@@ -25,7 +25,7 @@ mod trigonometry;
 pub use double::DOUBLE;
 pub use functions::SINGLE;
 pub use instructions::{FUSED, INFINITE};
-pub use remainder::REMAINDER;
+pub use remainder::{DOUBLE_REMAINDER, REMAINDER};
 pub use rounding::{ROUND, ROUNDING};
 pub use trigonometry::CIRCULAR;
 

@@ -10,9 +10,11 @@ use monopour_ir::Value;
 use monopour_ir::ops;
 use monopour_ir::typed::arith::CmpFPredicate;
 
-/// The remainder of all floats.
-pub const REMAINDER: &[Function] =
-    &[Function::new(ops::arith::REMF, &[16, 32], remainder), Function::new(ops::arith::REMF, &[64], double_remainder)];
+/// The remainder of floats of up to 32 bits.
+pub const REMAINDER: &[Function] = &[Function::new(ops::arith::REMF, &[16, 32], remainder)];
+
+/// The remainder of f64, for compilers whose `math.fma` rounds once.
+pub const DOUBLE_REMAINDER: &[Function] = &[Function::new(ops::arith::REMF, &[64], double_remainder)];
 
 /// Bits of the quotient per step in f64.
 const DOUBLE_BITS: i32 = 51;

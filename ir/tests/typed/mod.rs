@@ -161,6 +161,7 @@ fn predicates_are_those_of_upstream() {
     ];
     // The keyword is the predicate's name.
     let is = |name: String, keyword: &str| name.to_lowercase().trim_start_matches("always") == keyword;
+    assert_eq!((INTEGER.len(), FLOAT.len()), (CmpIPredicate::ALL.len(), CmpFPredicate::ALL.len()));
     for (keyword, predicate) in INTEGER.iter().zip(CmpIPredicate::ALL) {
         assert!(is(format!("{predicate:?}"), keyword), "{predicate:?} is {keyword}");
         check("arith.cmpi", &format!("%r = arith.cmpi {keyword}, %i, %j : index"), |op, _| {

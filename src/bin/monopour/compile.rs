@@ -36,7 +36,7 @@ pub struct CompileArgs {
     /// A transform script, with the sequence @__transform_main, that replaces the generated one.
     #[arg(long, value_name = "FILE.mlir")]
     schedule: Option<PathBuf>,
-    /// Verify the contract of every phase.
+    /// Verify the IR after every phase.
     #[arg(long)]
     verify: bool,
     /// Print how long each phase took to standard error.
