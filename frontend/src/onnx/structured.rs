@@ -213,7 +213,7 @@ impl<'c> Builder<'c> {
         }
         let first = shape.len().checked_sub(operand.rank()).ok_or("an operand does not broadcast")?;
         let wanted = &shape[first..];
-        let is_open = |d: usize| operand.shape[d].as_constant().is_none() && operand.shape[d] != wanted[d];
+        let is_open = |d: usize| operand.shape[d].may_differ(&wanted[d]);
         if !(0..operand.rank()).any(is_open) {
             return Ok(Access::Element);
         }
@@ -437,29 +437,13 @@ pub fn broadcast(shapes: &[&[Dim]]) -> Result<Vec<Dim>, Failure> {
         for (at, dim) in shape.iter().enumerate() {
             let place = &mut out[rank - shape.len() + at];
             match (place.as_constant(), dim.as_constant()) {
-                (_, Some(1)) => {}
-                (Some(1), _) | (None, Some(_)) => place.clone_from(dim),
-                (Some(a), Some(b)) if a != b => {
+                (Some(a), Some(b)) if a != b && a != 1 && b != 1 => {
                     let text = shapes.iter().map(|s| super::operand_shape(s)).collect::<Vec<_>>().join(" and ");
                     return Err(format!("shapes {text} do not broadcast").into());
                 }
-                (None, None) if *place != *dim => *place = either(place, dim),
-                _ => {}
+                _ => *place = place.broadcast(dim),
             }
         }
     }
     Ok(out)
-}
-
-/// The size of two that broadcast, of which either may be 1 at run time.
-fn either(a: &Dim, b: &Dim) -> Dim {
-    let is_larger = |dim: &Dim| dim.plus(-2).is_not_negative();
-    if is_larger(a) {
-        return a.clone();
-    }
-    if is_larger(b) {
-        return b.clone();
-    }
-    // The larger one, and 0 where one is 0.
-    a.at_least(b).at_most(&a.mul(b))
 }

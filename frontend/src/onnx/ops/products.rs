@@ -77,7 +77,7 @@ fn of_batch<'c>(b: &mut Builder<'c>, x: &Operand<'c>, batch: &[Dim]) -> Result<O
     let own = x.rank().saturating_sub(2);
     let mut shape = x.shape.clone();
     for (size, wanted) in shape.iter_mut().zip(&batch[batch.len() - own..]).take(own) {
-        if size.as_constant().is_none() {
+        if size.may_differ(wanted) {
             size.clone_from(wanted);
         }
     }
