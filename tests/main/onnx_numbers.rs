@@ -141,6 +141,34 @@ fn halves_are_summed_as_floats() {
     check_all(&kernel("LpPool"), &[halves(&[1, 1, 2], &[300.0, 400.0])], &halves(&[1, 1, 1], &[500.0]));
 }
 
+/// A constant of halves, given by their bits.
+fn half_bits(name: &str, shape: &[i64], bits: &[u16]) -> TensorProto {
+    let raw_data = bits.iter().flat_map(|bits| bits.to_le_bytes()).collect::<Vec<_>>().into();
+    TensorProto { data_type: DataType::F16.number(), raw_data, ..floats(name, shape, &[]) }
+}
+
+#[test]
+fn products_of_halves_are_summed_as_floats() {
+    // From 2048 on a sum of ones in f16 stays as it is.
+    let ones = |shape: &[usize]| halves(shape, &vec![1.0; shape.iter().product()]);
+    let weights = |shape: &[i64]| half_bits("w", shape, &vec![0x3c00; shape.iter().product::<i64>() as usize]);
+    let x = |shape: &[&str]| vec![input("x", DataType::F16, shape)];
+    let product = model(x(&["2", "4096"]), vec![node("MatMul(x, w) -> y", &[])], vec![weights(&[4096, 3])], "y");
+    check_all(&product, &[ones(&[2, 4096])], &halves(&[2, 3], &[4096.0; 6]));
+    let open = model(x(&["n", "4096"]), vec![node("MatMul(x, w) -> y", &[])], vec![weights(&[4096, 3])], "y");
+    check_all(&open, &[ones(&[2, 4096])], &halves(&[2, 3], &[4096.0; 6]));
+    let gemm = node("Gemm(x, w, c) -> y", &[("transB", &[1])]);
+    let constants = vec![weights(&[3, 4096]), half_bits("c", &[3], &[0, 0xe800, 0])];
+    let gemm = model(x(&["2", "4096"]), vec![gemm], constants, "y");
+    check_all(&gemm, &[ones(&[2, 4096])], &halves(&[2, 3], &[4096.0, 2048.0, 4096.0, 4096.0, 2048.0, 4096.0]));
+    let image = &["1", "1024", "2", "2"];
+    let conv = model(x(image), vec![node("Conv(x, w) -> y", &[])], vec![weights(&[1, 1024, 2, 2])], "y");
+    check_all(&conv, &[ones(&[1, 1024, 2, 2])], &halves(&[1, 1, 1, 1], &[4096.0]));
+    let inputs = ["q", "k", "v"].map(|name| input(name, DataType::F16, &["1", "1", "1", "4096"])).into();
+    let attention = version(model(inputs, vec![node("Attention(q, k, v) -> y", &[])], vec![], "y"), 23);
+    check_all(&attention, &[(); 3].map(|()| ones(&[1, 1, 1, 4096])), &ones(&[1, 1, 1, 4096]));
+}
+
 #[test]
 fn a_mean_of_unsigned_integers_has_no_sign() {
     let mean = model(vec![input("x", DataType::U32, &["2"])], vec![node("ReduceMean(x) -> y", &[])], vec![], "y");

@@ -396,8 +396,8 @@ impl<'c> Builder<'c> {
         self.reshaped(&Operand::value(first.0, inner, results[0]), &shape)
     }
 
-    /// A sum of products; each operand with its indices, the result's shape with its loops. Loops that the result lacks are
-    /// summed over. Loops of the result over one element are not dropped.
+    /// A sum of products, of halves in f32; each operand with its indices, the result's shape with its loops. Loops that the
+    /// result lacks are summed over. Loops of the result over one element are not dropped.
     ///
     /// # Errors
     /// MLIR's diagnostics.
@@ -409,7 +409,9 @@ impl<'c> Builder<'c> {
         result: (&[Dim], &[usize]),
     ) -> Result<Operand<'c>, Failure> {
         let (shape, dims) = result;
-        let out = self.filled(dtype, shape, 0.0)?;
+        let is_half = matches!(dtype, DataType::F16 | DataType::Bf16);
+        let sum = if is_half { DataType::F32 } else { dtype };
+        let (out, wide) = (self.filled(sum, shape, 0.0)?, self.element(sum)?);
         let kind = |d| if dims.contains(&d) { Iterator::Parallel } else { Iterator::Reduction };
         let op = Structured {
             loops: (0..loops).map(kind).collect(),
@@ -419,10 +421,19 @@ impl<'c> Builder<'c> {
         let (multiply, add) =
             if dtype.is_float() { (ops::arith::MULF, ops::arith::ADDF) } else { (ops::arith::MULI, ops::arith::ADDI) };
         let results = self.structured(&op, |b, e| {
-            let product = b.binary(multiply, e[0], e[1])?;
+            let mut factors = e[..2].to_vec();
+            for factor in factors.iter_mut().filter(|_| is_half) {
+                *factor = b.op(ops::arith::EXTF, &[*factor], wide)?;
+            }
+            let product = b.binary(multiply, factors[0], factors[1])?;
             Ok(vec![b.binary(add, e[2], product)?])
         })?;
-        Ok(Operand::value(dtype, shape.to_vec(), results[0]))
+        let product = Operand::value(sum, shape.to_vec(), results[0]);
+        if !is_half {
+            return Ok(product);
+        }
+        let narrow = self.element(dtype)?;
+        self.elementwise(&[&product], dtype, |b, e| b.op(ops::arith::TRUNCF, &[e[0]], narrow))
     }
 }
 
