@@ -47,17 +47,17 @@ fn product_of_halves(extend: &str, sum: &str) -> String {
     let round =
         |from: &str| if from == "f16" { "%r = arith.negf %p : f16" } else { "%r = arith.truncf %p : f32 to f16" };
     format!(
-        "func.func @main(%a: tensor<63x7xf16>, %b: tensor<7x65xf16>) -> tensor<63x65xf16> {{\n  %z = arith.constant 0.0 : {sum}\n  \
-         %e = tensor.empty() : tensor<63x65x{sum}>\n  %o = tensor.empty() : tensor<63x65xf16>\n  \
-         %f = linalg.fill ins(%z : {sum}) outs(%e : tensor<63x65x{sum}>) -> tensor<63x65x{sum}>\n  \
+        "func.func @main(%a: tensor<512x7xf16>, %b: tensor<7x384xf16>) -> tensor<512x384xf16> {{\n  %z = arith.constant 0.0 : {sum}\n  \
+         %e = tensor.empty() : tensor<512x384x{sum}>\n  %o = tensor.empty() : tensor<512x384xf16>\n  \
+         %f = linalg.fill ins(%z : {sum}) outs(%e : tensor<512x384x{sum}>) -> tensor<512x384x{sum}>\n  \
          %m = linalg.generic {{indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, \
          affine_map<(i, j, k) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}} \
-         ins(%a, %b : tensor<63x7xf16>, tensor<7x65xf16>) outs(%f : tensor<63x65x{sum}>) {{\n  \
+         ins(%a, %b : tensor<512x7xf16>, tensor<7x384xf16>) outs(%f : tensor<512x384x{sum}>) {{\n  \
          ^bb0(%p: f16, %q: f16, %s: {sum}):\n    {extend}\n    %t = arith.addf %s, %x : {sum}\n    linalg.yield %t : {sum}\n  \
-         }} -> tensor<63x65x{sum}>\n  %g = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, \
-         affine_map<(i, j) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\"]}} ins(%m : tensor<63x65x{sum}>) \
-         outs(%o : tensor<63x65xf16>) {{\n  ^bb0(%p: {sum}, %d: f16):\n    {}\n    linalg.yield %r : f16\n  }} -> tensor<63x65xf16>\n  \
-         return %g : tensor<63x65xf16>\n}}\n",
+         }} -> tensor<512x384x{sum}>\n  %g = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, \
+         affine_map<(i, j) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\"]}} ins(%m : tensor<512x384x{sum}>) \
+         outs(%o : tensor<512x384xf16>) {{\n  ^bb0(%p: {sum}, %d: f16):\n    {}\n    linalg.yield %r : f16\n  }} -> tensor<512x384xf16>\n  \
+         return %g : tensor<512x384xf16>\n}}\n",
         round(sum)
     )
 }
