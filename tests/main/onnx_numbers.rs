@@ -361,6 +361,23 @@ fn what_does_not_fit_is_refused() {
         (one(vec![f32("x", &[])], contrib(node("SkipLayerNormalization(x, x, x) -> y", &[])), 17), "has no dimensions"),
         (one(vec![f32("x", &["3"])], node("LRN(x) -> y", &[("size", &[1])]), 17), "has no channels"),
         (one(vec![x3()], node("Dropout(x) -> y", &[]), 6), "training is not supported"),
+        (one(vec![f32("x", &["3"])], node("Attention(x, x, x) -> y", &[]), 23), "are not of rank 3 or 4"),
+        (
+            one(vec![f32("x", &["3"]), f32("s", &["1"])], node("InstanceNormalization(x, s, s) -> y", &[]), 17),
+            "its image has no channels",
+        ),
+        (
+            one(vec![x3(), f32("s", &["2"])], node("DequantizeLinear(x, s) -> y", &[("axis", &[1])]), 17),
+            "does not broadcast",
+        ),
+        (
+            one(
+                vec![f32("x", &["1", "3", "4"]), f32("s", &["1", "2", "4"])],
+                node("NonMaxSuppression(x, s) -> y", &[]),
+                17,
+            ),
+            "not as many as its scores",
+        ),
         (
             one(
                 vec![f32("x", &["1", "1", "4", "4"]), f32("r", &["1", "3"]), input("i", DataType::I64, &["1"])],

@@ -139,7 +139,7 @@ impl<'c> Builder<'c> {
     /// # Errors
     /// MLIR's diagnostics.
     pub fn broadcast_view(&mut self, operand: &Operand<'c>, shape: &[Dim]) -> Result<(Value<'c>, Vec<Expr>), Failure> {
-        let first = shape.len() - operand.rank();
+        let first = first_dim(operand, shape)?;
         let keep: Vec<usize> =
             (0..operand.rank()).filter(|d| !operand.shape[*d].is(1) || shape[first + d].is(1)).collect();
         let value = self.keep_dims(operand, &keep)?;
@@ -211,7 +211,7 @@ impl<'c> Builder<'c> {
         if operand.as_scalar().is_some() {
             return Ok(Access::Constant);
         }
-        let first = shape.len().checked_sub(operand.rank()).ok_or("an operand does not broadcast")?;
+        let first = first_dim(operand, shape)?;
         let wanted = &shape[first..];
         let is_open = |d: usize| operand.shape[d].may_differ(&wanted[d]);
         if !(0..operand.rank()).any(is_open) {
@@ -435,6 +435,19 @@ impl<'c> Builder<'c> {
         let narrow = self.element(dtype)?;
         self.elementwise(&[&product], dtype, |b, e| b.op(ops::arith::TRUNCF, &[e[0]], narrow))
     }
+}
+
+/// The dimension of a shape that is an operand's first, which broadcasts to the shape as far as sizes are known.
+fn first_dim(operand: &Operand, shape: &[Dim]) -> Result<usize, Failure> {
+    let first = shape.len().checked_sub(operand.rank());
+    let fits = |(own, wanted): (&Dim, &Dim)| {
+        own.is(1) || own.as_constant().zip(wanted.as_constant()).is_none_or(|(own, wanted)| own == wanted)
+    };
+    let found = first.filter(|first| operand.shape.iter().zip(&shape[*first..]).all(fits));
+    found.ok_or_else(|| {
+        let [own, wanted] = [&operand.shape[..], shape].map(super::operand_shape);
+        format!("an operand of shape {own} does not broadcast to {wanted}").into()
+    })
 }
 
 /// The shape that shapes broadcast to.

@@ -159,8 +159,8 @@ pub(super) fn add_bias<'c>(
 
 /// Numbers of channels as an operand of an image of that rank.
 pub(super) fn per_channel<'c>(b: &mut Builder<'c>, x: &Operand<'c>, rank: usize) -> Result<Operand<'c>, Failure> {
-    if x.rank() != 1 {
-        return Err("its operand per channel is not of rank 1".into());
+    if x.rank() != 1 || rank < 2 {
+        return Err("its operand per channel is not of rank 1, or its image has no channels".into());
     }
     let mut shape = vec![Dim::constant(1); rank - 1];
     shape[0] = x.shape[0].clone();

@@ -253,6 +253,10 @@ fn split<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
             (0..parts).map(|at| if at + 1 < parts { each.clone() } else { last.clone() }).collect()
         }
     };
+    let sum = sizes.iter().fold(Dim::default(), |sum, part| sum.add(part));
+    if sum.as_constant().zip(size.as_constant()).is_some_and(|(sum, size)| sum != size) {
+        return Err(format!("its parts of {sum} elements are not the {size} of dimension {axis}").into());
+    }
     let mut from = Dim::default();
     let mut results = vec![];
     for size in sizes {
