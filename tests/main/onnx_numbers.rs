@@ -316,6 +316,14 @@ fn types_of_further_results() {
 }
 
 #[test]
+fn a_vector_has_one_channel() {
+    let constants = vec![floats("one", &[1], &[1.0]), floats("two", &[1], &[2.0]), floats("var", &[1], &[4.0])];
+    let norm = float(node("BatchNormalization(x, two, one, one, var) -> y", &[]), "epsilon", 0.0);
+    let proto = model(vec![input("x", DataType::F32, &["3"])], vec![norm], constants, "y");
+    check(&proto, &[from_f32(&[3], &[1.0, 3.0, 5.0])], &[3], &[1.0, 3.0, 5.0]);
+}
+
+#[test]
 fn a_step_of_the_least_integer() {
     let constants = vec![ints("from", &[-1]), ints("to", &[i64::MIN]), ints("axes", &[0]), ints("step", &[i64::MIN])];
     let inputs = vec![input("x", DataType::F32, &["3"])];
@@ -361,6 +369,7 @@ fn what_does_not_fit_is_refused() {
         (one(vec![f32("x", &[])], contrib(node("SkipLayerNormalization(x, x, x) -> y", &[])), 17), "has no dimensions"),
         (one(vec![f32("x", &["3"])], node("LRN(x) -> y", &[("size", &[1])]), 17), "has no channels"),
         (one(vec![x3()], node("Dropout(x) -> y", &[]), 6), "training is not supported"),
+        (one(vec![x3()], node("Gemm(x, x) -> y", &[]), 17), "a product over 3 and 2 elements"),
         (one(vec![f32("x", &["3"])], node("Attention(x, x, x) -> y", &[]), 23), "are not of rank 3 or 4"),
         (
             one(vec![f32("x", &["3"]), f32("s", &["1"])], node("InstanceNormalization(x, s, s) -> y", &[]), 17),

@@ -220,15 +220,13 @@ impl<'c> Builder<'c> {
         let index = Type::index(self.context());
         let (zero, one) = (self.int(index, 0), self.int(index, 1));
         let mut factors = vec![];
-        for d in 0..operand.rank() {
-            let dim = first + d;
-            factors.push(if operand.shape[d].is(1) {
-                (dim, zero)
-            } else if is_open(d) {
-                (dim, self.stride_of_open(&operand.shape[d], &wanted[d])?)
-            } else {
-                (dim, one)
-            });
+        for (d, (own, wanted)) in operand.shape.iter().zip(wanted).enumerate() {
+            let factor = match own.is(1) {
+                true => zero,
+                false if is_open(d) => self.stride_of_open(own, wanted)?,
+                false => one,
+            };
+            factors.push((first + d, factor));
         }
         Ok(Access::Read(self.value(operand)?, factors))
     }

@@ -99,6 +99,9 @@ pub(super) fn scaled<'c>(
 
 fn instance_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let given = cx.operand(0)?;
+    if given.rank() < 2 {
+        return Err("its image has no channels".into());
+    }
     let x = cast_to(b, given, wide(given.dtype))?;
     let axes: Vec<usize> = (2..x.rank()).collect();
     let [rest, inverse, _] = centered(b, &x, &axes, cx.float("epsilon", f64::from(1e-5f32))?)?;

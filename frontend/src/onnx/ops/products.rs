@@ -97,6 +97,12 @@ fn gemm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if !x.dtype.is_float() && (alpha.fract() != 0.0 || beta.fract() != 0.0) {
         return Err(format!("a factor that is no integer of a product of {}", x.dtype).into());
     }
+    let depths = [&x.shape[usize::from(!x_first)], &y.shape[usize::from(y_first)]];
+    if let [Some(a), Some(b)] = depths.map(Dim::as_constant)
+        && a != b
+    {
+        return Err(format!("a product over {a} and {b} elements").into());
+    }
     let shape = [x.shape[usize::from(x_first)].clone(), y.shape[usize::from(!y_first)].clone()];
     let exprs = |swapped: bool, dims: [usize; 2]| {
         let dims = if swapped { [dims[1], dims[0]] } else { dims };
