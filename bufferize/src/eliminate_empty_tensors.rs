@@ -12,10 +12,11 @@
 //! Requires: functions on tensors, before bufferization. Ensures: the same values. One analysis of each function decides;
 //! with `extensions`, a second one measures the saved copies, and changes that save none are undone.
 //! The use chain is followed through destination operands, casts, loops that keep their buffer, and branches of a conditional;
-//! the destination and its indices are moved up if only that is missing.
+//! the destination and its indices are moved up if only that is missing, with `extensions` also a dispatch that makes it.
 //! Limits: reshapes are followed with `extensions` only, back to a known layout.
 //! Source: MLIR's `eliminate-empty-tensors`, LLVM 22.
-//! Differs with `extensions`: the gain is measured, not assumed; both branches of a conditional; reshapes.
+//! Differs with `extensions`: the gain is measured, not assumed; both branches of a conditional; reshapes; ops with regions move;
+//! readers of the source behind the insertion.
 
 use monopour_ir::ops;
 use std::collections::HashSet;
@@ -34,7 +35,8 @@ use crate::options::Options;
 use crate::own_place::inserts_in_place;
 use crate::shared_outputs;
 use crate::subset_extraction::{
-    Edit, extract, insertion_operands, may_cast, move_before_use, needed_values, point_behind, reshape_back, undo,
+    Edit, Movable, extract, insertion_operands, may_cast, move_before_use, needed_values, point_behind,
+    read_from_result, reshape_back, undo,
 };
 use crate::summaries::summarise;
 
@@ -139,7 +141,7 @@ fn replace_all(function: Op, collected: &Collected, decisions: &Decisions) -> Re
             let mut edits = Vec::new();
             let point = match point_behind(&mut order, empty, used, &needed) {
                 Some(point) => point,
-                None if move_before_use(&mut rw, &mut order, used.op, &needed, &mut edits) => {
+                None if move_before_use(&mut rw, &mut order, used.op, (&needed, Movable::Simple), &mut edits) => {
                     InsertionPoint::Before(used.op)
                 }
                 None => continue,
@@ -183,6 +185,8 @@ fn candidates<'c>(analysed: &Analysed<'c>) -> Vec<Candidate<'c>> {
             found.push(Candidate { insertion, uses });
         }
     }
+    // Reshapes last: whether they need a copy depends on the buffers that the others choose.
+    found.sort_by_key(|c| c.uses.iter().any(|(_, origin)| origin.reshapes.is_some()));
     found
 }
 
@@ -259,13 +263,14 @@ fn apply<'c>(
     let mut own = Vec::new();
     for (used, origin) in &candidate.uses {
         let needed = needed_values(candidate.insertion);
-        let there = move_before_use(rw, order, used.op, &needed, &mut own);
+        let there = move_before_use(rw, order, used.op, (&needed, Movable::Nested), &mut own);
         rw.set_point(InsertionPoint::Before(used.op));
         if !there || !replace(rw, candidate.insertion, *used, origin, &mut own)? {
             undo(rw, order, own);
             return Ok(());
         }
     }
+    read_from_result(rw, order, candidate.insertion, &mut own)?;
     edits.extend(own);
     Ok(())
 }

@@ -7,14 +7,16 @@
 //! ```
 //!
 //! Requires: tensors. Ensures: the slice dominates its use; every change is an [`Edit`], and can be undone.
-//! Pure operations that the slice depends on are moved up if only that is missing.
+//! Pure operations that the slice depends on are moved up if only that is missing; whole dispatches on demand.
 //! Source: MLIR's `SubsetInsertionOpInterface` and `eliminate-empty-tensors`, LLVM 22.
 
 use monopour_ir::ops;
 use std::collections::HashSet;
 
-use monopour_ir::typed::{Slice, tensor};
-use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value, interfaces};
+use monopour_ir::typed::{Index, Slice, tensor};
+use monopour_ir::{
+    Attr, Block, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, Value, WalkOrder, interfaces,
+};
 
 use crate::block_order::BlockOrder;
 
@@ -31,6 +33,13 @@ pub(crate) enum Edit<'c> {
         old: Value<'c>,
         /// The insertion that it serves.
         insertion: Op<'c>,
+    },
+    /// A later reader of the source reads the result.
+    Reader {
+        /// Its operand.
+        used: Use<'c>,
+        /// The source.
+        old: Value<'c>,
     },
     /// An operation was created.
     Made(Op<'c>),
@@ -49,7 +58,7 @@ pub(crate) enum Edit<'c> {
 pub(crate) fn undo<'c>(rw: &mut Rewriter<'c>, order: &mut BlockOrder<'c>, edits: Vec<Edit<'c>>) {
     for edit in edits.into_iter().rev() {
         match edit {
-            Edit::Use { used, old, .. } => rw.set_operand(used.op, used.index, old),
+            Edit::Use { used, old, .. } | Edit::Reader { used, old } => rw.set_operand(used.op, used.index, old),
             Edit::Made(op) => {
                 // Its address may be used again.
                 order.forget();
@@ -98,6 +107,35 @@ pub(crate) fn extract<'c>(
             if encoding(0) == encoding(1) { slice(rw, insertion, edits).map(Some) } else { Ok(None) }
         }
     }
+}
+
+/// Lets the readers of the source that follow an insertion read the slice of its result. Read as the source, a slice of it would
+/// conflict with the insertion, which overwrites it (with the same elements).
+///
+/// # Errors
+/// MLIR's diagnostics for the op.
+pub(crate) fn read_from_result<'c>(
+    rw: &mut Rewriter<'c>,
+    order: &mut BlockOrder<'c>,
+    insertion: Op<'c>,
+    edits: &mut Vec<Edit<'c>>,
+) -> Result<(), Diagnostics> {
+    let Some(parts) = Slice::of(insertion).filter(|_| insertion.is(ops::tensor::INSERT_SLICE)) else { return Ok(()) };
+    let source = insertion.operand(0);
+    let mut readers = source.uses();
+    readers.retain(|u| u.op != insertion && !u.op.is_terminator() && dominates(order, insertion, u.op));
+    if readers.is_empty() {
+        return Ok(());
+    }
+    rw.set_point(InsertionPoint::After(insertion));
+    let slice = tensor::extract_slice(insertion.location(), insertion.result(0), &parts, source.ty());
+    let slice = rw.create(slice)?;
+    edits.push(Edit::Made(slice));
+    for used in readers {
+        rw.set_operand(used.op, used.index, slice.result(0));
+        edits.push(Edit::Reader { used, old: source });
+    }
+    Ok(())
 }
 
 fn whole<'c>(
@@ -153,6 +191,15 @@ pub(crate) fn point_behind<'c>(
     })
 }
 
+/// The operations that may be moved up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Movable {
+    /// Pure ones without regions, as upstream does.
+    Simple,
+    /// Also linalg ops, loops and dispatches of which every op is pure.
+    Nested,
+}
+
 /// Moves the definitions of the needed values before the operation; whether all dominate it now.
 ///
 /// Moves none if one cannot be moved.
@@ -160,11 +207,11 @@ pub(crate) fn move_before_use<'c>(
     rw: &mut Rewriter<'c>,
     order: &mut BlockOrder<'c>,
     user: Op<'c>,
-    needed: &[Value<'c>],
+    (needed, movable): (&[Value<'c>], Movable),
     edits: &mut Vec<Edit<'c>>,
 ) -> bool {
     let mut moves = Vec::new();
-    if !needed.iter().all(|v| plan_moves(order, *v, user, &mut moves)) {
+    if !needed.iter().all(|v| plan_moves(order, *v, user, movable, &mut moves)) {
         return false;
     }
     let planned: Option<Vec<(Op, Op)>> =
@@ -238,7 +285,13 @@ fn ancestor_in_block_of<'c>(inner: Op<'c>, op: Op<'c>) -> Option<Op<'c>> {
 }
 
 /// Whether `value` dominates `user` once the operations in `moves` have been moved; appends to them, in order.
-fn plan_moves<'c>(order: &mut BlockOrder<'c>, value: Value<'c>, user: Op<'c>, moves: &mut Vec<Op<'c>>) -> bool {
+fn plan_moves<'c>(
+    order: &mut BlockOrder<'c>,
+    value: Value<'c>,
+    user: Op<'c>,
+    movable: Movable,
+    moves: &mut Vec<Op<'c>>,
+) -> bool {
     let Some(op) = value.defining_op().filter(|op| !moves.contains(op)) else {
         return value.defining_op().is_some() || is_there(order, value, user);
     };
@@ -246,12 +299,36 @@ fn plan_moves<'c>(order: &mut BlockOrder<'c>, value: Value<'c>, user: Op<'c>, mo
         return true;
     }
     let Some(anchor) = ancestor_in_block_of(user, op).filter(|anchor| *anchor != op) else { return false };
-    let movable = op.regions().is_empty() && interfaces::is_pure(op) && moves.len() < MOST_MOVES;
-    if !movable || !op.operands().into_iter().all(|v| plan_moves(order, v, anchor, moves)) {
+    if moves.len() >= MOST_MOVES || !may_move(op, movable) {
+        return false;
+    }
+    if !read_values(op).into_iter().all(|v| plan_moves(order, v, anchor, movable, moves)) {
         return false;
     }
     moves.push(op);
     true
+}
+
+/// Whether the order of `op` and its neighbours does not matter.
+fn may_move(op: Op, movable: Movable) -> bool {
+    if op.regions().is_empty() {
+        return interfaces::is_pure(op);
+    }
+    let is_border = |op: Op| {
+        matches!(op.name(), ops::scf::FORALL | ops::scf::FORALL_IN_PARALLEL | ops::tensor::PARALLEL_INSERT_SLICE)
+    };
+    movable == Movable::Nested && op.nested(WalkOrder::Pre).into_iter().all(|o| is_border(o) || interfaces::is_pure(o))
+}
+
+/// The operands of `op`, and the values that its regions capture.
+fn read_values<'c>(op: Op<'c>) -> Vec<Value<'c>> {
+    if op.regions().is_empty() {
+        return op.operands();
+    }
+    let is_outside = |v: &Value<'c>| !v.block().and_then(Block::parent_op).is_some_and(|owner| owner.is_inside(op));
+    let mut seen = HashSet::new();
+    let read = op.nested(WalkOrder::Pre).into_iter().flat_map(Op::operands);
+    read.filter(|v| is_outside(v) && seen.insert(*v)).collect()
 }
 
 /// The same elements in the shape before a reshape: `value` has the type of the reshape's result.
@@ -269,7 +346,7 @@ pub(crate) fn reshape_back<'c>(
     let (from, to) = (reshape.result(0).ty(), reshape.operand(0).ty());
     let (Some(shape), Some(groups)) = (to.shape(), reshape.attr("reassociation")) else { return Ok(None) };
     let made = if reshape.is(ops::tensor::EXPAND_SHAPE) {
-        if !(value.ty() == from && is_of_units(reshape)) {
+        if value.ty() != from || !(is_of_units(reshape) || lies_without_gaps(value, reshape)) {
             return Ok(None);
         }
         OpSpec::new(ops::tensor::COLLAPSE_SHAPE, reshape.location())
@@ -283,6 +360,40 @@ pub(crate) fn reshape_back<'c>(
     let made = rw.create(made.operands(&[value]).results(&[to]).attr("reassociation", groups))?;
     edits.push(Edit::Made(made));
     Ok(Some(made.result(0)))
+}
+
+/// Whether the dimensions of each group of an expansion lie without gaps in the buffer of `value`: only the first one of a
+/// group is sliced, all the way up to a new tensor.
+fn lies_without_gaps<'c>(value: Value<'c>, expand: Op<'c>) -> bool {
+    let groups = expand.attr("reassociation").and_then(|a| a.as_array()).unwrap_or_default();
+    let inner: Vec<i64> = groups.iter().filter_map(|g| g.as_ints()).flat_map(|g| g.into_iter().skip(1)).collect();
+    let is_whole = |slice: Op<'c>| {
+        let (Some(parts), Some(shape)) = (Slice::of(slice), slice.operand(0).ty().shape()) else { return false };
+        let whole = |d: usize| parts.sizes[d] == Index::Static(shape[d]) && parts.strides[d] == Index::Static(1);
+        slice.result(0).ty().shape().is_some_and(|own| own.len() == shape.len())
+            && inner.iter().all(|d| usize::try_from(*d).is_ok_and(whole))
+    };
+    let mut value = value;
+    loop {
+        let Some(op) = value.defining_op() else { return false };
+        value = match op.name() {
+            ops::tensor::EMPTY => return true,
+            // A reshaped new tensor is a new tensor.
+            ops::tensor::COLLAPSE_SHAPE | ops::tensor::EXPAND_SHAPE => {
+                return op.operand(0).defining_op().is_some_and(|op| op.is(ops::tensor::EMPTY));
+            }
+            ops::tensor::EXTRACT_SLICE if is_whole(op) => op.operand(0),
+            ops::tensor::INSERT_SLICE | ops::linalg::FILL => op.operand(1),
+            ops::scf::FORALL => {
+                let at = (0..op.num_results()).find(|i| op.result(*i) == value);
+                match at {
+                    Some(at) => op.operand(op.num_operands() - op.num_results() + at),
+                    None => return false,
+                }
+            }
+            _ => return false,
+        };
+    }
 }
 
 /// Whether each group of dimensions has at most one not of size 1: it is contiguous, whatever the strides.

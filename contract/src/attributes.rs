@@ -33,6 +33,10 @@ names! {
     /// ([`KernelChoice`](crate::KernelChoice)).
     KERNEL = "monopour.kernel";
 
+    /// `scf.forall` of a dispatch that fills a buffer: the `value`, and the `slices` (offsets, then sizes) that are overwritten
+    /// in each run before they are read. After planning: the buffer keeps its border, and the dispatch runs once per arena.
+    BORDER = "monopour.border";
+
     /// Memory space of a tensor in predictions, if unknown. A string attribute, not a name.
     UNKNOWN_SPACE = "monopour.unknown";
 

@@ -99,6 +99,8 @@ runtime_functions! {
     Arg arg = "monopour_rt_arg" (Context, Handle, Bytes, Bytes);
     /// Dispatches a kernel over a grid with the pushed arguments.
     Dispatch dispatch = "monopour_rt_dispatch" (Context, Index, Extent, Extent, Extent);
+    /// As `dispatch`, in the first run on an arena only: every later run finds there what it wrote.
+    DispatchOnce dispatch_once = "monopour_rt_dispatch_once" (Context, Index, Extent, Extent, Extent);
     /// Copies bytes: source and its offset, destination and its offset, bytes.
     Copy copy = "monopour_rt_copy" (Context, Handle, Bytes, Handle, Bytes, Bytes);
     /// Fills bytes with a pattern of 32 bits: destination, offset, bytes, pattern.

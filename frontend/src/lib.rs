@@ -13,6 +13,7 @@
 //!   scripts; `rows_tile`, with `rows_slice`: row groups; `pack`: panels of products; `grid`: at most three grid dimensions;
 //!   `whole_slices`: slices of whole outputs.
 //! * [`place`]: memory spaces as tensor encodings, block mappings.
+//! * [`borders`]: fills of which insertions leave a border.
 //!
 //! Shared by them:
 //!
@@ -21,6 +22,7 @@
 //! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_cpu`: the cost models of GPU and CPU.
 
 mod block_graph;
+pub mod borders;
 pub mod collapse_lines;
 mod dispatch;
 pub mod fuse;

@@ -53,6 +53,10 @@ extern "C" fn dispatch(cx: i64, kernel: i64, x: i64, y: i64, z: i64) {
     enter(cx, |calls| calls.dispatch(kernel, [x, y, z]));
 }
 
+extern "C" fn dispatch_once(cx: i64, kernel: i64, x: i64, y: i64, z: i64) {
+    enter(cx, |calls| calls.dispatch_once(kernel, [x, y, z]));
+}
+
 extern "C" fn copy(cx: i64, src: i64, src_offset: i64, dst: i64, dst_offset: i64, bytes: i64) {
     enter(cx, |calls| calls.copy((src, src_offset), (dst, dst_offset), bytes));
 }
@@ -115,6 +119,7 @@ const TABLE: RuntimeTable = RuntimeTable {
     free,
     arg,
     dispatch,
+    dispatch_once,
     copy,
     fill,
     input_scalar,

@@ -20,6 +20,8 @@ pub(crate) trait HostCalls: Send {
     fn arg(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<(), Error>;
     /// Runs a kernel over `grid` with the pushed arguments.
     fn dispatch(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error>;
+    /// As `dispatch`, if the arena is new; else drops the pushed arguments.
+    fn dispatch_once(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error>;
     /// The value of a scalar input, in the low bits.
     fn input_scalar(&mut self, index: i64) -> Result<i64, Error>;
     /// The size of a dimension of an input.

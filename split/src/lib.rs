@@ -2,6 +2,7 @@
 //!
 //! The phases, in order (`distribute` of the GPU code generator comes after the first):
 //!
+//! * [`borders`]: fills that run once, because their buffer keeps the border.
 //! * [`outline`]: a kernel function of a tile id per dispatch. `captures`: its arguments; `merge`: kernels of equal
 //!   structure as one; `views`: views and copies that stay on the host.
 //! * [`plan`]: transients as offsets of one arena.
@@ -11,6 +12,7 @@
 //! Besides: [`copies`] lists the copies of a run, [`constants`] moves the weights into the program, `error` has the
 //! diagnostics.
 
+pub mod borders;
 mod buffers;
 mod captures;
 mod checks;

@@ -15,12 +15,14 @@
 //! ```
 //! Requires: outlined (and, for a GPU, distributed) kernels; every allocation of the host function freed once or returned.
 //! Ensures: an allocation of static size whose dealloc is unconditional is an offset in the arena; all others go to the pool.
+//! Buffers that keep a border (`borders.rs`) share their place only with buffers of the same border, as many as take half
+//! of the memory of constants and arena; the fills of all others lose `monopour.border`.
 //! A kernel argument in the arena is bound for writing, also where the kernel only reads it: wgpu takes one access per
 //! buffer within a dispatch, and two arguments may lie in the arena. A kernel whose calls differ in which arguments lie
 //! there is cloned.
 //! Source: offset packing by [`monopour_analysis::plan`].
 
-use crate::error;
+use crate::{borders, error};
 use monopour_analysis::index::{BufferId, IndexVec};
 use monopour_analysis::liveness::Interval;
 use monopour_analysis::plan::{ALIGNMENT_BYTES, MemoryPlan, Request};
@@ -29,7 +31,7 @@ use monopour_ir::conversion::{ConversionTarget, Declined, Mode, PatternSet, conv
 use monopour_ir::ops;
 use monopour_ir::typed;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tracing::trace;
 
 /// Ops whose one result is the same buffer as their first operand.
@@ -107,6 +109,21 @@ struct Transient<'c> {
     first: u32,
     last: u32,
     location: String,
+    /// The dispatch that fills its border.
+    border: Option<Op<'c>>,
+}
+
+/// Places for borders take at most this part of the memory of the constants and of an arena without them.
+const MOST_GROWTH: f64 = 0.5;
+
+impl<'c> Transient<'c> {
+    fn request(&self) -> Request {
+        Request { live: Interval { first: self.first, last: self.last }, size_bytes: self.size_bytes }
+    }
+    /// What two buffers must have in common to keep their border in one place.
+    fn border_key(&self) -> Option<(Type<'c>, Attr<'c>)> {
+        Some((self.alloc.result(0).ty(), self.border?.attr(attributes::BORDER)?))
+    }
 }
 
 /// Plans the memory of `host`, a function of `module`.
@@ -115,11 +132,12 @@ struct Transient<'c> {
 /// S0004 when an arena would hold a buffer without a static size (cannot happen after `collect`); IR errors.
 pub fn run(module: &Module, host: Op) -> Result<Report, Diagnostics> {
     let block = host.body().expect("the host function has a body");
-    let transients = collect(block);
+    let mut transients = collect(block);
+    let plan = place(&mut transients, constant_bytes(module));
+    forget_borders(host, &transients);
     if transients.is_empty() {
         return Ok(Report::default());
     }
-    let plan = place(&transients);
     for (t, offset) in transients.iter().zip(plan.offsets.iter()) {
         let (place, bytes) = (t.alloc.location(), t.size_bytes);
         trace!(target: "plan", "{place}: {bytes} bytes at offset {offset}, alive from op {} to {}", t.first, t.last);
@@ -129,10 +147,19 @@ pub fn run(module: &Module, host: Op) -> Result<Report, Diagnostics> {
     Ok(report(&transients, &plan))
 }
 
+/// Bytes of all constants.
+fn constant_bytes(module: &Module) -> u64 {
+    let globals = module.body().ops().into_iter().filter(|op| op.is(ops::memref::GLOBAL));
+    let bytes = globals.filter_map(|op| op.attr("type")?.as_type()?.static_size_bytes());
+    bytes.fold(0, u64::saturating_add)
+}
+
 /// READ: allocations of static size that one dealloc of the same block frees.
 fn collect<'c>(block: Block<'c>) -> Vec<Transient<'c>> {
     let ops = block.ops();
     let positions: HashMap<Op, u32> = ops.iter().enumerate().map(|(i, op)| (*op, i as u32)).collect();
+    let borders = ops.iter().filter(|op| op.attr(attributes::BORDER).is_some());
+    let borders: HashMap<Op, Op> = borders.filter_map(|fill| Some((filled(*fill)?, *fill))).collect();
     let mut out = Vec::new();
     for alloc in ops.iter().copied().filter(|op| op.is(ops::memref::ALLOC)) {
         let value = alloc.result(0);
@@ -147,7 +174,8 @@ fn collect<'c>(block: Block<'c>) -> Vec<Transient<'c>> {
         // owner and one access.
         let Some((first, last)) = live_range(value, dealloc.op, &positions) else { continue };
         let location = alloc.location().position().map(|(f, l, c)| format!("{f}:{l}:{c}")).unwrap_or_default();
-        out.push(Transient { alloc, dealloc: dealloc.op, size_bytes, first, last, location });
+        let border = borders.get(&alloc).copied();
+        out.push(Transient { alloc, dealloc: dealloc.op, size_bytes, first, last, location, border });
     }
     out
 }
@@ -188,12 +216,82 @@ fn ancestor_in<'c>(op: Op<'c>, positions: &HashMap<Op<'c>, u32>) -> Option<Op<'c
     None
 }
 
-fn place(transients: &[Transient]) -> MemoryPlan {
-    let requests: IndexVec<BufferId, Request> = transients
-        .iter()
-        .map(|t| Request { live: Interval { first: t.first, last: t.last }, size_bytes: t.size_bytes })
-        .collect();
-    monopour_analysis::plan::plan(&requests)
+/// The allocation that an outlined fill writes.
+fn filled<'c>(fill: Op<'c>) -> Option<Op<'c>> {
+    let call = fill.body().and_then(Block::first_op)?;
+    let buffers: Vec<Value> = call.operands().into_iter().filter(|v| v.ty().is_memref()).collect();
+    if let [buffer] = buffers[..] { borders::root(buffer) } else { None }
+}
+
+/// Removes the attribute from fills that each run has to repeat.
+fn forget_borders(host: Op, transients: &[Transient]) {
+    let mut rw = Rewriter::new(host.context());
+    let kept: HashSet<Op> = transients.iter().filter_map(|t| t.border).collect();
+    for fill in host.find_all(ops::scf::FORALL) {
+        if fill.attr(attributes::BORDER).is_some() && !kept.contains(&fill) {
+            rw.remove_attr(fill, attributes::BORDER);
+        }
+    }
+}
+
+/// Offsets of all transients; those that find no place for their border lose it.
+fn place(transients: &mut [Transient], constant_bytes: u64) -> MemoryPlan {
+    let shared = transients.iter().map(Transient::request).collect();
+    let shared = monopour_analysis::plan::plan(&shared);
+    let growth = shared.peak_bytes.saturating_add(constant_bytes) as f64 * MOST_GROWTH;
+    let most_bytes = shared.peak_bytes.saturating_add(growth as u64);
+    let mut places = border_places(transients);
+    let mut best = (0, shared);
+    // The most places that fit: more of them never take less.
+    let mut beyond = places.len() + 1;
+    while beyond - best.0 > 1 {
+        let count = best.0 + (beyond - best.0) / 2;
+        let plan = place_with(transients, &places[..count]);
+        if plan.peak_bytes <= most_bytes { best = (count, plan) } else { beyond = count }
+    }
+    for i in places.split_off(best.0).into_iter().flatten() {
+        transients[i].border = None;
+    }
+    best.1
+}
+
+/// The transients that can share a place in which their border stays: of one border, one after the other. Those that save more
+/// dispatches per byte come first.
+fn border_places(transients: &[Transient]) -> Vec<Vec<usize>> {
+    let mut places: HashMap<(Type, Attr), Vec<Vec<usize>>> = HashMap::new();
+    let mut order: Vec<usize> = (0..transients.len()).filter(|i| transients[*i].border.is_some()).collect();
+    order.sort_by_key(|i| transients[*i].first);
+    for i in order {
+        let Some(key) = transients[i].border_key() else { continue };
+        let ends_before =
+            |place: &&mut Vec<usize>| place.last().is_some_and(|last| transients[*last].last < transients[i].first);
+        let own = places.entry(key).or_default();
+        match own.iter_mut().find(ends_before) {
+            Some(place) => place.push(i),
+            None => own.push(vec![i]),
+        }
+    }
+    let mut places: Vec<Vec<usize>> = places.into_values().flatten().collect();
+    places.sort_by_key(|place| (transients[place[0]].size_bytes / place.len() as u64, place[0]));
+    places
+}
+
+/// Offsets if these places are taken in all of a run, and between runs.
+fn place_with(transients: &[Transient], places: &[Vec<usize>]) -> MemoryPlan {
+    let placed: HashSet<usize> = places.iter().flatten().copied().collect();
+    let own: Vec<usize> = (0..transients.len()).filter(|i| !placed.contains(i)).collect();
+    let mut requests: IndexVec<BufferId, Request> = own.iter().map(|i| transients[*i].request()).collect();
+    for place in places {
+        let live = Interval { first: 0, last: u32::MAX };
+        requests.push(Request { live, ..transients[place[0]].request() });
+    }
+    let plan = monopour_analysis::plan::plan(&requests);
+    let members = own.into_iter().map(|i| vec![i]).chain(places.iter().cloned());
+    let mut offsets = vec![0; transients.len()];
+    for (members, offset) in members.zip(plan.offsets.iter()) {
+        members.into_iter().for_each(|i| offsets[i] = *offset);
+    }
+    MemoryPlan { offsets: offsets.into_iter().collect(), ..plan }
 }
 
 fn report(transients: &[Transient], plan: &MemoryPlan) -> Report {

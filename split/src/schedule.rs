@@ -488,7 +488,9 @@ impl<'c> State<'c> {
             extents = fold(b, loc, extents, most)?;
         }
         args.extend(extents.map(|n| n.value(b, loc)));
-        self.call(b, loc, RuntimeFunction::Dispatch, &args)?;
+        let once = op.attr(attributes::BORDER).is_some();
+        let function = if once { RuntimeFunction::DispatchOnce } else { RuntimeFunction::Dispatch };
+        self.call(b, loc, function, &args)?;
         Ok(())
     }
 

@@ -61,6 +61,7 @@ fn read_schedule<'c>(cx: Context<'c>, path: &Path) -> Result<Module<'c>, Diagnos
 
 pub(super) fn place<'c>(job: &mut Job<'c, '_>, stage: Tiled<'c>) -> Result<Tiled<'c>, Diagnostics> {
     frontend::place::run(&stage.model.module, job.target)?;
+    frontend::borders::run(&stage.model.module);
     Ok(stage)
 }
 
@@ -101,6 +102,7 @@ pub(super) fn outline<'c>(job: &mut Job<'c, '_>, stage: OnMemrefs<'c>) -> Result
         TargetDescription::Gpu(description) => description.limits.max_binding_bytes,
         TargetDescription::Cpu(_) => u64::MAX,
     };
+    split::borders::run(model.host());
     split::outline::run_for(&model.module, most_binding_bytes)?;
     let kernel_copies = split::copies::of_kernels(&model.module);
     Ok(Outlined { model, inserted, kernel_copies })

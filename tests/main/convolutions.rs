@@ -1,7 +1,7 @@
 //! Forms of convolutions that CPUs get: unfolded windows, and short lines as columns. Right values on every kind of device.
 
 use crate::backend::from_runtime;
-use crate::host::{devices, f32s, ramp, run};
+use crate::host::{devices, f32s, ramp, run, run_each};
 use monopour_ir::{Context, Module};
 use monopour_testkit::approx::{self, Tolerance};
 use monopour_testkit::evaluate;
@@ -75,6 +75,125 @@ fn check(text: &str, shapes: &[&[u64]]) -> u64 {
         dispatches.push(stats.counts.dispatches);
     }
     dispatches[0]
+}
+
+/// A padded tensor as a host tensor function of x: two padded poolings in a row, of which the first one's result is also read.
+const PADDED: &str = "
+#in = affine_map<(c, y, x, i, j) -> (c, y + i, x + j)>
+#window = affine_map<(c, y, x, i, j) -> (i, j)>
+#out = affine_map<(c, y, x, i, j) -> (c, y, x)>
+#id = affine_map<(c, y, x) -> (c, y, x)>
+func.func @main(%x: tensor<4x9x7xf32>) -> (tensor<4x9x7xf32>, tensor<4x9x7xf32>) {
+  %low = arith.constant -9.0 : f32
+  %half = arith.constant 0.5 : f32
+  %w = tensor.empty() : tensor<3x3xf32>
+  %e = tensor.empty() : tensor<4x9x7xf32>
+  %s = linalg.generic {indexing_maps = [#id, #id], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]}
+    ins(%x : tensor<4x9x7xf32>) outs(%e : tensor<4x9x7xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.mulf %a, %half : f32
+    linalg.yield %t : f32
+  } -> tensor<4x9x7xf32>
+  %p = tensor.pad %s low[0, 1, 1] high[0, 1, 1] {
+  ^bb0(%c: index, %y: index, %z: index):
+    tensor.yield %low : f32
+  } : tensor<4x9x7xf32> to tensor<4x11x9xf32>
+  %f = linalg.fill ins(%low : f32) outs(%e : tensor<4x9x7xf32>) -> tensor<4x9x7xf32>
+  %m = linalg.generic {indexing_maps = [#in, #window, #out],
+      iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\", \"reduction\"]}
+    ins(%p, %w : tensor<4x11x9xf32>, tensor<3x3xf32>) outs(%f : tensor<4x9x7xf32>) {
+  ^bb0(%a: f32, %k: f32, %o: f32):
+    %t = arith.maximumf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<4x9x7xf32>
+  %q = tensor.pad %m low[0, 1, 1] high[0, 1, 1] {
+  ^bb0(%c: index, %y: index, %z: index):
+    tensor.yield %low : f32
+  } : tensor<4x9x7xf32> to tensor<4x11x9xf32>
+  %n = linalg.generic {indexing_maps = [#in, #window, #out],
+      iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\", \"reduction\"]}
+    ins(%q, %w : tensor<4x11x9xf32>, tensor<3x3xf32>) outs(%f : tensor<4x9x7xf32>) {
+  ^bb0(%a: f32, %k: f32, %o: f32):
+    %t = arith.maximumf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<4x9x7xf32>
+  %d = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]}
+    ins(%n, %s : tensor<4x9x7xf32>, tensor<4x9x7xf32>) outs(%e : tensor<4x9x7xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.subf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<4x9x7xf32>
+  return %n, %d : tensor<4x9x7xf32>, tensor<4x9x7xf32>
+}";
+
+/// A padded tensor that a loop changes as a whole, border and all, and then reads.
+const CHANGED_BORDER: &str = "
+#id = affine_map<(y, x) -> (y, x)>
+func.func @main(%x: tensor<5x6xf32>) -> tensor<7x8xf32> {
+  %one = arith.constant 1.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %e = tensor.empty() : tensor<7x8xf32>
+  %p = tensor.pad %x low[1, 1] high[1, 1] {
+  ^bb0(%y: index, %z: index):
+    tensor.yield %one : f32
+  } : tensor<5x6xf32> to tensor<7x8xf32>
+  %l = scf.for %i = %c0 to %c3 step %c1 iter_args(%t = %p) -> tensor<7x8xf32> {
+    %g = linalg.generic {indexing_maps = [#id], iterator_types = [\"parallel\", \"parallel\"]} outs(%t : tensor<7x8xf32>) {
+    ^bb0(%o: f32):
+      %s = arith.addf %o, %one : f32
+      linalg.yield %s : f32
+    } -> tensor<7x8xf32>
+    scf.yield %g : tensor<7x8xf32>
+  }
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = [\"parallel\", \"parallel\"]}
+    ins(%l : tensor<7x8xf32>) outs(%e : tensor<7x8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.mulf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<7x8xf32>
+  return %r : tensor<7x8xf32>
+}";
+
+/// Values of several runs with other inputs each, on every device; the last run's dispatches and copies.
+fn check_runs(text: &str, shape: &[u64]) -> Vec<(u64, u64)> {
+    let values = |n: usize| ramp(shape.iter().product::<u64>() as usize).iter().map(|v| v * n as f32 - 1.0).collect();
+    let values: Vec<Vec<f32>> = (1..4).map(values).collect();
+    let inputs: Vec<_> = values.iter().map(|values| vec![f32s(shape, values)]).collect();
+    let expected: Vec<_> = inputs
+        .iter()
+        .map(|inputs| {
+            let inputs: Vec<_> = inputs.iter().map(from_runtime).collect();
+            Context::scope(|cx| {
+                let module = Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}"));
+                evaluate(&module, "main", &inputs).unwrap_or_else(|e| panic!("{e}"))
+            })
+        })
+        .collect();
+    let mut counts = vec![];
+    for device in devices() {
+        let (results, stats, leaks) = run_each(text, &[], &device, &inputs);
+        for (found, expected) in results.iter().flatten().zip(expected.iter().flatten()) {
+            let rounding = Tolerance { absolute: 1e-5, relative: 1e-5 };
+            approx::compare(&from_runtime(found), expected, rounding)
+                .unwrap_or_else(|e| panic!("{}: {e}", stats.device));
+        }
+        assert!(leaks.is_clean(), "{}: {leaks:?}", stats.device);
+        counts.push((stats.counts.dispatches, stats.counts.copies));
+    }
+    counts
+}
+
+#[test]
+fn pads_are_filled_in_the_first_run_only() {
+    let counts = check_runs(PADDED, &[4, 9, 7]);
+    assert!(counts.iter().all(|count| *count == (4, 0)), "the scaling, two poolings and the difference: {counts:?}");
+}
+
+#[test]
+fn a_border_that_the_program_changes_is_filled_in_each_run() {
+    assert!(!check_runs(CHANGED_BORDER, &[5, 6]).is_empty());
 }
 
 #[test]

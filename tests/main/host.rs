@@ -50,19 +50,28 @@ pub fn ramp(len: usize) -> Vec<f32> {
 pub fn run(
     text: &str,
     donate: &[&str],
-    (device, target): &(Device, TargetDescription),
+    device: &(Device, TargetDescription),
     inputs: &[HostTensor],
 ) -> (Vec<HostTensor>, Stats, LeakReport) {
+    // Buffers rotate from run to run; after some runs every combination has occurred.
+    let (mut results, stats, leaks) = run_each(text, donate, device, &vec![inputs.to_vec(); 7]);
+    (results.pop().unwrap_or_default(), stats, leaks)
+}
+
+/// The results of one run per list of inputs.
+pub fn run_each(
+    text: &str,
+    donate: &[&str],
+    (device, target): &(Device, TargetDescription),
+    inputs: &[Vec<HostTensor>],
+) -> (Vec<Vec<HostTensor>>, Stats, LeakReport) {
     let donate = donate.iter().map(|d| (*d).to_owned()).collect();
     let options = CompileOptions { targets: vec![target.clone()], verify: true, donate, ..Default::default() };
     let program = compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}\n{text}")).program;
     let options = Options { threads: 2, ..Options::default() };
     let mut session = Session::load(device, Arc::new(program), &options).unwrap_or_else(|e| panic!("{e}"));
-    let mut results = vec![];
-    // Buffers rotate from run to run; after some runs every combination has occurred.
-    for _ in 0..7 {
-        results = session.run(inputs).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    }
+    let run = |inputs: &Vec<HostTensor>| session.run(inputs).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let results = inputs.iter().map(run).collect();
     let stats = session.stats();
     (results, stats, session.close())
 }

@@ -68,6 +68,64 @@ fn iterations_compute_in_their_part_of_the_output() {
     assert_eq!(named("forall_private_insert"), (1, 0, 0));
 }
 
+/// A pad: the fill follows the computation, and a part of what is inserted is read behind it.
+#[test]
+fn a_fill_moves_up_to_be_the_destination() {
+    let text = "func.func @padded(%x: tensor<5x6xf32>) -> (tensor<7x8xf32>, tensor<6xf32>) {
+        %one = arith.constant 1.0 : f32
+        %e = tensor.empty() : tensor<5x6xf32>
+        %s = linalg.exp ins(%x : tensor<5x6xf32>) outs(%e : tensor<5x6xf32>) -> tensor<5x6xf32>
+        %p = tensor.empty() : tensor<7x8xf32>
+        %f = linalg.fill ins(%one : f32) outs(%p : tensor<7x8xf32>) -> tensor<7x8xf32>
+        %r = tensor.insert_slice %s into %f[1, 1] [5, 6] [1, 1] : tensor<5x6xf32> into tensor<7x8xf32>
+        %row = tensor.extract_slice %s[2, 0] [1, 6] [1, 1] : tensor<5x6xf32> to tensor<6xf32>
+        %o = tensor.empty() : tensor<6xf32>
+        %t = linalg.tanh ins(%row : tensor<6xf32>) outs(%o : tensor<6xf32>) -> tensor<6xf32>
+        return %r, %t : tensor<7x8xf32>, tensor<6xf32>
+    }";
+    assert_eq!(counts(text), (1, 2, 0));
+}
+
+/// Images computed as lines go into a concatenation of channels, but not into one of columns.
+#[test]
+fn images_computed_as_lines_go_where_lines_lie_without_gaps() {
+    let of = |whole: &str, offset: &str| {
+        format!(
+            "func.func @joined(%x: tensor<4x63xf32>, %y: tensor<{whole}xf32>) -> tensor<{whole}xf32> {{
+            %p = tensor.empty() : tensor<{whole}xf32>
+            %g = linalg.exp ins(%y : tensor<{whole}xf32>) outs(%p : tensor<{whole}xf32>) -> tensor<{whole}xf32>
+            %z = arith.constant 1.0 : f32
+            %q = tensor.empty() : tensor<{whole}xf32>
+            %f = linalg.fill ins(%z : f32) outs(%q : tensor<{whole}xf32>) -> tensor<{whole}xf32>
+            %e = tensor.empty() : tensor<4x63xf32>
+            %s = linalg.exp ins(%x : tensor<4x63xf32>) outs(%e : tensor<4x63xf32>) -> tensor<4x63xf32>
+            %i = tensor.expand_shape %s [[0], [1, 2]] output_shape [4, 9, 7] : tensor<4x63xf32> into tensor<4x9x7xf32>
+            %r = tensor.insert_slice %i into %f[{offset}] [4, 9, 7] [1, 1, 1] : tensor<4x9x7xf32> into tensor<{whole}xf32>
+            return %r : tensor<{whole}xf32>
+        }}"
+        )
+    };
+    assert_eq!(counts(&of("12x9x7", "4, 0, 0")), (1, 2, 0));
+    assert_eq!(counts(&of("4x9x14", "0, 0, 7")), (0, 3, 1));
+}
+
+/// The fill depends on what is inserted: it cannot come first.
+#[test]
+fn a_destination_that_depends_on_the_source_stays() {
+    let text = "func.func @padded(%x: tensor<5xf32>) -> tensor<7xf32> {
+        %c0 = arith.constant 0 : index
+        %e = tensor.empty() : tensor<5xf32>
+        %s = linalg.exp ins(%x : tensor<5xf32>) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+        %p = tensor.empty() : tensor<7xf32>
+        %first = tensor.extract %s[%c0] : tensor<5xf32>
+        %f = linalg.fill ins(%first : f32) outs(%p : tensor<7xf32>) -> tensor<7xf32>
+        %r = tensor.insert_slice %s into %f[1] [5] [1] : tensor<5xf32> into tensor<7xf32>
+        return %r : tensor<7xf32>
+    }";
+    let (uses, _, _) = counts(text);
+    assert_eq!(uses, 0);
+}
+
 /// The old contents of the destination are read after the computation: its slice cannot be overwritten before.
 #[test]
 fn what_does_not_save_a_copy_is_taken_back() {

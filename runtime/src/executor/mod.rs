@@ -88,7 +88,14 @@ pub(crate) struct Engine<B: Backend> {
     pub pool: Arc<Pool<B::Buffer>>,
     pub constants: Vec<Constant<B::Buffer>>,
     /// Kept between runs.
-    pub arena: Option<Shared<B::Buffer>>,
+    pub arena: Option<Arena<B::Buffer>>,
+}
+
+/// The memory of transients.
+pub(crate) struct Arena<B: Physical> {
+    pub buffer: Shared<B>,
+    /// Whether a run on it has succeeded: it holds what [`HostCalls::dispatch_once`] writes.
+    pub is_prepared: bool,
 }
 
 /// A constant's memory and its size.
@@ -169,6 +176,8 @@ impl<B: Backend> Engine<B> {
         });
         if outcome.is_err() {
             self.backend.abort();
+        } else if let Some(arena) = &mut self.arena {
+            arena.is_prepared = true;
         }
         outcome
     }
@@ -388,13 +397,14 @@ impl<B: Backend> HostCalls for Run<'_, B> {
             return Err(Error::host_code("the arena is asked for twice"));
         }
         let bytes = size(bytes, "arena")?;
-        let kept = self.engine.arena.take().filter(|arena| arena.bytes() >= bytes);
+        let kept = self.engine.arena.take().filter(|arena| arena.buffer.bytes() >= bytes);
         let arena = match kept {
             Some(arena) => arena,
-            None => Arc::new(self.engine.take(bytes)?),
+            None => Arena { buffer: Arc::new(self.engine.take(bytes)?), is_prepared: false },
         };
-        self.engine.arena = Some(arena.clone());
-        let handle = self.push(arena, bytes, Origin::Arena);
+        let buffer = arena.buffer.clone();
+        self.engine.arena = Some(arena);
+        let handle = self.push(buffer, bytes, Origin::Arena);
         self.arena = Some(handle as usize - 1);
         Ok(handle)
     }
@@ -508,6 +518,15 @@ impl<B: Backend> HostCalls for Run<'_, B> {
         }
         let args: Vec<Arg<'_, B::Buffer>> = ranges.iter().map(|&range| resolve(&self.slots, range)).collect();
         self.engine.backend.dispatch(position, &args, &scalars, grid, &mut self.counts)
+    }
+
+    fn dispatch_once(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
+        if self.engine.arena.as_ref().is_none_or(|arena| !arena.is_prepared) {
+            return self.dispatch(kernel, grid);
+        }
+        self.args.clear();
+        self.scalars.clear();
+        Ok(())
     }
 
     fn copy(&mut self, src: (i64, i64), dst: (i64, i64), bytes: i64) -> Result<(), Error> {
