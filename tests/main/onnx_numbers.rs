@@ -331,9 +331,17 @@ fn a_step_of_the_least_integer() {
     check(&proto, &[from_f32(&[3], &[1.0, 2.0, 3.0])], &[1], &[3.0]);
 }
 
-/// Nodes that no result is made for; without a check they end in a panic or in numbers.
+/// Each model is refused for that.
+fn all_refused(cases: &[(ModelProto, &str)]) {
+    for (proto, wanted) in cases {
+        let found = refusal(proto);
+        assert!(found.contains(wanted), "{found}, expected {wanted}");
+    }
+}
+
+/// Without a check these nodes end in a panic or in numbers.
 #[test]
-fn what_does_not_fit_is_refused() {
+fn operands_that_do_not_fit_are_refused() {
     let f32 = |name: &str, shape: &[&str]| input(name, DataType::F32, shape);
     let one = |inputs, node, opset| version(model(inputs, vec![node], vec![], "y"), opset);
     let x3 = || f32("x", &["2", "3"]);
@@ -342,8 +350,6 @@ fn what_does_not_fit_is_refused() {
         let attributes: [(&str, &[i64]); 3] = [("N", &[64]), ("K", &[256]), ("block_size", &[32])];
         int(contrib(node("MatMulNBits(x, b, s) -> y", &attributes)), "bits", 4)
     };
-    let heads = || int(contrib(node("MultiHeadAttention(x, , , bias) -> y", &[])), "num_heads", 1);
-    let hidden = node("LSTM(x, w, r, b) -> y", &[("hidden_size", &[1])]);
     let cases: Vec<(ModelProto, &str)> = vec![
         (one(vec![x3(), f32("z", &["2", "2"])], node("Concat(x, z) -> y", &[("axis", &[0])]), 17), "of size 3 and 2"),
         (
@@ -362,6 +368,18 @@ fn what_does_not_fit_is_refused() {
             one(vec![f32("x", &["1", "128"]), bytes(&["64", "8", "16"]), f32("s", &["512"])], bits(), 17),
             "a product over 128 and 256 elements",
         ),
+    ];
+    all_refused(&cases);
+}
+
+#[test]
+fn ranks_that_do_not_fit_are_refused() {
+    let f32 = |name: &str, shape: &[&str]| input(name, DataType::F32, shape);
+    let one = |inputs, node, opset| version(model(inputs, vec![node], vec![], "y"), opset);
+    let x3 = || f32("x", &["2", "3"]);
+    let heads = || int(contrib(node("MultiHeadAttention(x, , , bias) -> y", &[])), "num_heads", 1);
+    let hidden = node("LSTM(x, w, r, b) -> y", &[("hidden_size", &[1])]);
+    let cases: Vec<(ModelProto, &str)> = vec![
         (
             one(vec![f32("x", &["2", "3", "1", "3", "4"]), f32("bias", &["12"])], heads(), 17),
             "a bias of operands that are packed",
@@ -408,6 +426,16 @@ fn what_does_not_fit_is_refused() {
             ),
             "has no 4 elements from 4 on",
         ),
+    ];
+    all_refused(&cases);
+}
+
+#[test]
+fn tables_that_do_not_fit_are_refused() {
+    let f32 = |name: &str, shape: &[&str]| input(name, DataType::F32, shape);
+    let one = |inputs, node, opset| version(model(inputs, vec![node], vec![], "y"), opset);
+    let x3 = || f32("x", &["2", "3"]);
+    let cases: Vec<(ModelProto, &str)> = vec![
         (
             one(
                 vec![f32("x", &["2", "1", "1", "4"]), f32("c", &["2", "1", "1"])],
@@ -429,8 +457,5 @@ fn what_does_not_fit_is_refused() {
             "its tables are not of rank 2",
         ),
     ];
-    for (proto, wanted) in cases {
-        let found = refusal(&proto);
-        assert!(found.contains(wanted), "{found}, expected {wanted}");
-    }
+    all_refused(&cases);
 }
