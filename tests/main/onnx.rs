@@ -54,17 +54,20 @@ pub(crate) fn node(text: &str, attributes: &[(&str, &[i64])]) -> NodeProto {
     }
 }
 
+/// A constant of floats.
 pub(crate) fn floats(name: &str, shape: &[i64], values: &[f32]) -> TensorProto {
     let raw_data = values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>().into();
     let (dims, data_type) = (shape.to_vec(), DataType::F32.number());
     TensorProto { name: name.to_owned(), dims, data_type, raw_data, ..TensorProto::default() }
 }
 
+/// A constant of integers, a vector.
 pub(crate) fn ints(name: &str, values: &[i64]) -> TensorProto {
     let (dims, data_type) = (vec![values.len() as i64], DataType::I64.number());
     TensorProto { name: name.to_owned(), dims, data_type, int64_data: values.to_vec(), ..TensorProto::default() }
 }
 
+/// A model of one result, of version 17.
 pub(crate) fn model(
     inputs: Vec<ValueInfoProto>,
     nodes: Vec<NodeProto>,
@@ -83,6 +86,7 @@ pub(crate) fn model(
     ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..ModelProto::default() }
 }
 
+/// A tensor of floats.
 pub(crate) fn from_f32(shape: &[usize], values: &[f32]) -> HostTensor {
     HostTensor::from_f32(shape, values).expect("as many values as the shape has")
 }
