@@ -50,7 +50,7 @@ pub fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
 /// Whether the columns of a contraction are lines that fill vectors badly.
 fn has_short_lines(dispatch: &Dispatch, cpu: &CpuTarget) -> bool {
     let main = dispatch.main();
-    let lanes = kernel_cpu::lanes(dispatch.root, cpu);
+    let lanes = kernel_cpu::lanes(main, cpu);
     let columns = products::contraction_loops(main).map(|loops| loops.n).unwrap_or_default();
     let extents = linalg::loop_extents(main).unwrap_or_default();
     match columns[..] {

@@ -21,7 +21,7 @@
 //! | class | ops |
 //! |---|---|
 //! | elementwise | a pointwise `root` |
-//! | contraction, convolution | \[`init`\], then the product as `root`, or the product as `producer` and a pointwise `root` that overwrites its result: it has the result as `outs`, read and written by the identity |
+//! | contraction, convolution | \[`init`\], then the product as `root`, or the product as `producer` and a pointwise `root` that overwrites its result: it has the result as `outs`, read and written by the identity; one of another type reads the result and has a destination of its own |
 //! | row | a chain of `init` and `member`, then `root`: `rows.rs` |
 //! | generic | any op as `root`, or another reduction as `producer` and a pointwise `root` as in a contraction |
 //!

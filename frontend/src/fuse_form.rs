@@ -96,7 +96,7 @@ fn find_epilogues<'c>(
             continue;
         }
         let here = |p: Op<'c>| accepts(p) && graph.position(p).is_some();
-        if let Some(input) = overwritten_input(*op, |p| here(p) && !taken.contains(&p)) {
+        if let Some(input) = read_input(*op, |p| here(p) && !taken.contains(&p)) {
             taken.extend(op.operand(input).defining_op());
             taken.insert(*op);
             found.push((*op, input));
@@ -127,7 +127,10 @@ fn carry_out<'c>(
     for (op, input) in epilogues {
         let producer = op.operand(*input).defining_op().expect("invariant: found by its producer");
         done.extend([*op, producer]);
-        formed.push(vec![(producer, Role::Producer), (chain_destination(*op, *input, rw)?, Role::Root)]);
+        // An epilogue of another type has a destination of its own.
+        let overwrites = op.operand(*input).ty() == op.result(0).ty();
+        let root = if overwrites { chain_destination(*op, *input, rw)? } else { *op };
+        formed.push(vec![(producer, Role::Producer), (root, Role::Root)]);
     }
     let fills = |op: &Op<'c>| op.is(ops::linalg::FILL) && is_init(*op);
     let alone = graph.ops().iter().filter(|op| !done.contains(op) && linalg::is_structured(**op) && !fills(op));
@@ -149,15 +152,15 @@ fn inits_of<'c>(op: Op<'c>) -> Vec<Op<'c>> {
     fills.filter(|fill| fill.is(ops::linalg::FILL) && !op.is(ops::linalg::FILL) && is_init(*fill)).collect()
 }
 
-/// The input that a pointwise op can overwrite, if it is the result of an accepted op without other readers.
-fn overwritten_input<'c>(op: Op<'c>, accepts: impl Fn(Op<'c>) -> bool) -> Option<usize> {
+/// The input that a pointwise op can overwrite or reads by its loops alone, if it is the result of an accepted op without other readers.
+fn read_input<'c>(op: Op<'c>, accepts: impl Fn(Op<'c>) -> bool) -> Option<usize> {
     let fits = |i: &usize| {
         let value = op.operand(*i);
         let producer = value.defining_op().filter(|p| p.num_results() == 1);
         value.uses().len() == 1 && producer.is_some_and(|p| writes_in_order(p) && accepts(p))
     };
     // The last of several: the others are dispatches before this one.
-    linalg::overwritable_inputs(op).into_iter().rev().find(fits)
+    linalg::whole_inputs(op).into_iter().rev().find(fits)
 }
 
 /// Whether the result's dimensions are the first loops, in order.

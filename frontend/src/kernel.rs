@@ -249,7 +249,9 @@ fn gpu_generic(loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) 
 
 /// Elements per tile: at most `most`, but at least about sixteen tiles while they stay worth starting.
 pub(crate) fn task_elements(loops: &Loops, most: i64) -> i64 {
-    let total: i64 = loops.extents.iter().zip(&loops.tileable).filter(|(_, t)| **t).map(|(e, _)| known(*e)).product();
+    let tileable = loops.extents.iter().zip(&loops.tileable).filter(|(_, t)| **t);
+    // Loops of unknown extent count as long ones: many of them have no product.
+    let total = tileable.fold(1i64, |total, (extent, _)| total.saturating_mul(known(*extent)));
     let share = ((total / 16).max(1) + 63) / 64 * 64;
     share.clamp(64.min(most), most)
 }

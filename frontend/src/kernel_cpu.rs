@@ -42,7 +42,7 @@ pub(crate) enum Inner {
 
 /// Chooses for a CPU.
 pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Kernel, Inner) {
-    let lanes = lanes(dispatch.root, cpu);
+    let lanes = lanes(dispatch.main(), cpu);
     let class = dispatch.class();
     let (tile, register_tile, inner) = match class {
         KernelClass::Contraction if is_scripted(dispatch) && is_static(dispatch) => {

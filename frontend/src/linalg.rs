@@ -77,17 +77,19 @@ pub(crate) fn is_elementwise(op: Op) -> bool {
         && op.find_all(ops::tensor::EXTRACT).is_empty()
 }
 
-/// The inputs that a pointwise op of one result may overwrite with it: of its map, the identity, and of its type. None if it
-/// reads its destination.
-pub(crate) fn overwritable_inputs(op: Op) -> Vec<usize> {
+/// The inputs that a pointwise op of one result reads by the result's map, the identity. None if it reads its destination.
+pub(crate) fn whole_inputs(op: Op) -> Vec<usize> {
     let (Some(maps), Some(body)) = (indexing_maps(op), op.body()) else { return vec![] };
     let inputs = num_inputs(op);
     if op.num_results() != 1 || !is_elementwise(op) || !body.arg(inputs).is_unused() {
         return vec![];
     }
-    let fits =
-        |i: &usize| maps[*i] == maps[inputs] && maps[*i].is_identity() && op.operand(*i).ty() == op.result(0).ty();
-    (0..inputs).filter(fits).collect()
+    (0..inputs).filter(|i| maps[*i] == maps[inputs] && maps[*i].is_identity()).collect()
+}
+
+/// Of [`whole_inputs`] those of the result's type, which it can overwrite.
+pub(crate) fn overwritable_inputs(op: Op) -> Vec<usize> {
+    whole_inputs(op).into_iter().filter(|i| op.operand(*i).ty() == op.result(0).ty()).collect()
 }
 
 /// Whether the body only moves data: it yields its arguments and computes nothing.

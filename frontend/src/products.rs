@@ -127,17 +127,23 @@ fn product_maps<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
     maps[2].is_projected_permutation().then_some(maps)
 }
 
-/// Whether the body of an op of two inputs is `out + in0 * in1` in one type, in any operand order.
-pub(crate) fn is_multiply_add(op: Op) -> bool {
+/// Whether the body of an op of two inputs is `out + in0 * in1` in one type, in any operand order; floats may be extended
+/// before they are multiplied.
+pub(crate) fn is_multiply_add<'c>(op: Op<'c>) -> bool {
     let Some(body) = op.body() else { return false };
     let ops = body.ops();
-    let [mul, add, done] = ops[..] else { return false };
+    let (extensions, rest) = ops.split_at(ops.iter().take_while(|op| op.is(ops::arith::EXTF)).count());
+    let [mul, add, done] = rest[..] else { return false };
+    if body.num_args() != 3 || extensions.iter().any(|op| op.operand(0) == body.arg(2)) {
+        return false;
+    }
     let same = |a: &[Value], b: [Value; 2]| a == [b[0], b[1]] || a == [b[1], b[0]];
+    let given = |value: Value<'c>| extensions.iter().find(|op| op.result(0) == value).map_or(value, |op| op.operand(0));
+    let factors: Vec<Value> = mul.operands().into_iter().map(given).collect();
     let floats = mul.is(ops::arith::MULF) && add.is(ops::arith::ADDF);
     let integers = mul.is(ops::arith::MULI) && add.is(ops::arith::ADDI);
     (floats || integers)
-        && body.num_args() == 3
-        && same(&mul.operands(), [body.arg(0), body.arg(1)])
+        && same(&factors, [body.arg(0), body.arg(1)])
         && same(&add.operands(), [mul.result(0), body.arg(2)])
         && done.operand(0) == add.result(0)
 }

@@ -14,7 +14,8 @@
 //!
 //! Requires: what [`crate::fuse`] ensures.
 //! Ensures: every linalg op is inside a forall with `monopour.kernel`, whose loops run from 0 by 1; the
-//! first op of a body writes the slice of the shared output, and each later one its predecessor's value.
+//! first op of a body writes the slice of the shared output, and each later one its predecessor's value; a product whose
+//! epilogue has another type writes a tile of its own.
 //! Each dispatch is tiled in a function of its own (`isolate.rs`), because upstream's transforms walk all that surrounds it;
 //! one that upstream refuses becomes one tile. Dispatches of equal structure are tiled once.
 
@@ -29,8 +30,8 @@ use monopour_contract::{KernelClass, attributes};
 use monopour_ir::ops;
 use monopour_ir::parallel::{MANY, map_parts};
 use monopour_ir::{
-    Attr, CANONICALIZE, Context, DYNAMIC, Diagnostic, Diagnostics, Module, Op, Rewriter, StructuralKey, Value,
-    WalkOrder, apply_named_sequence, run_passes,
+    Attr, CANONICALIZE, Context, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter,
+    StructuralKey, Type, Value, WalkOrder, apply_named_sequence, run_passes,
 };
 use monopour_program::{CpuTarget, GpuDescription};
 use std::collections::HashMap;
@@ -352,6 +353,7 @@ fn apply_text(module: &Module, text: &str) -> Result<(), Diagnostics> {
 fn finish(module: &Module) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
     unshare(module, &mut rw);
+    own_tiles(module, &mut rw)?;
     for op in module.op().nested(WalkOrder::Pre) {
         for name in
             [attributes::DISPATCH, attributes::ROLE, attributes::MEMBER, attributes::VECTORIZE, attributes::UNFOLDED]
@@ -362,6 +364,29 @@ fn finish(module: &Module) -> Result<(), Diagnostics> {
         }
     }
     crate::whole_slices::run(module, &mut rw)
+}
+
+/// Makes tiles of an empty tensor tensors of their own: the result of a product whose epilogue has another type.
+fn own_tiles<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+    for slice in module.op().find_all(ops::tensor::EXTRACT_SLICE) {
+        let Some(whole) = slice.operand(0).defining_op().filter(|op| op.is(ops::tensor::EMPTY)) else { continue };
+        let ty = slice.result(0).ty();
+        let rank = |ty: Type| ty.shape().map(|shape| shape.len());
+        if slice.ancestor(ops::scf::FORALL).is_none() || rank(ty) != rank(slice.operand(0).ty()) {
+            continue;
+        }
+        let open = |name| slice.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
+        let count = |name| open(name).into_iter().filter(|size| *size == DYNAMIC).count();
+        let first = 1 + count("static_offsets");
+        let sizes = &slice.operands()[first..first + count("static_sizes")];
+        rw.set_point(InsertionPoint::Before(slice));
+        let tile = rw.create(OpSpec::new(ops::tensor::EMPTY, slice.location()).operands(sizes).results(&[ty]))?;
+        rw.replace_op(slice, &[tile.result(0)]);
+        if whole.result(0).is_unused() {
+            rw.erase(whole);
+        }
+    }
+    Ok(())
 }
 
 fn replace_body<'c>(module: &'c Module<'c>, tiled: Module<'c>) {

@@ -14,6 +14,7 @@ mod onnx;
 mod onnx_contrib;
 mod onnx_edges;
 mod onnx_flow;
+mod onnx_numbers;
 mod opt;
 mod passes;
 mod phases;

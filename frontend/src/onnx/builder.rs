@@ -4,7 +4,7 @@
 
 use super::DataType;
 use super::operand::{Known, Operand};
-use super::predicate::Predicate;
+use super::predicate::{CmpI, Predicate};
 use super::registry::Registry;
 use super::symbolic::{Atom, Dim, Symbol};
 use super::tensor::{Tensor, count};
@@ -311,6 +311,12 @@ impl<'c> Builder<'c> {
             Atom::FloorDiv(of) => (ops::arith::FLOORDIVSI, of),
             Atom::Min(of) => (ops::arith::MINSI, of),
             Atom::Max(of) => (ops::arith::MAXSI, of),
+            Atom::Broadcast(of) => {
+                let (a, b) = (self.index(&of.0)?, self.index(&of.1)?);
+                let one = self.int(a.ty(), 1);
+                let is_one = self.compare(CmpI::Eq, a, one)?;
+                return self.select(is_one, b, a);
+            }
         };
         let (a, b) = (self.index(&of.0)?, self.index(&of.1)?);
         self.binary(name, a, b)

@@ -77,7 +77,7 @@ impl<'c> Operand<'c> {
     }
     /// Number of elements.
     pub fn elements(&self) -> Dim {
-        self.shape.iter().fold(Dim::constant(1), |n, d| n.mul(d))
+        Dim::product(&self.shape)
     }
     /// The constant, if this is one.
     pub fn tensor(&self) -> Option<&Rc<Tensor>> {

@@ -52,6 +52,16 @@ fn regroup(from: &[Dim], to: &[Dim]) -> Option<Regrouping> {
     Some(out)
 }
 
+/// Whether an operand has as many elements as a shape, as far as sizes are known.
+fn has_elements(operand: &Operand, shape: &[Dim]) -> Result<(), Failure> {
+    match (operand.elements().as_constant(), Dim::product(shape).as_constant()) {
+        (Some(own), Some(wanted)) if own != wanted => {
+            Err(format!("{own} elements do not have the shape {}", super::operand_shape(shape)).into())
+        }
+        _ => Ok(()),
+    }
+}
+
 impl<'c> Builder<'c> {
     /// The operand with these of its dimensions; the others are 1.
     ///
@@ -67,6 +77,7 @@ impl<'c> Builder<'c> {
     /// # Errors
     /// MLIR's diagnostics.
     pub fn reshaped(&mut self, operand: &Operand<'c>, shape: &[Dim]) -> Result<Operand<'c>, Failure> {
+        has_elements(operand, shape)?;
         if operand.value.is_none()
             && let Some(folded) = super::fold::reshape(operand, shape)
         {
@@ -78,6 +89,7 @@ impl<'c> Builder<'c> {
 
     fn reshaped_value(&mut self, operand: &Operand<'c>, shape: &[Dim]) -> Result<(Value<'c>, Type<'c>), Failure> {
         let ty = self.tensor_type(operand.dtype, shape)?;
+        has_elements(operand, shape)?;
         if operand.shape == shape {
             return Ok((self.value(operand)?, ty));
         }

@@ -7,7 +7,7 @@
 use super::DataType;
 use super::builder::{Builder, Failure};
 use super::operand::Operand;
-use super::operand_shape;
+use super::predicate::CmpI;
 use super::symbolic::Dim;
 use monopour_ir::typed::linalg;
 use monopour_ir::{Attr, Block, InsertionPoint, OpSpec, Region, Type, Value, ops};
@@ -83,20 +83,14 @@ pub fn identity(rank: usize) -> Vec<Expr> {
     (0..rank).map(Expr::Loop).collect()
 }
 
-/// Number of dimensions that a shape has before those of the operand, which broadcasts to it.
-fn leading(operand: &Operand, shape: &[Dim]) -> Result<usize, Failure> {
-    let first = shape
-        .len()
-        .checked_sub(operand.rank())
-        .ok_or_else(|| format!("an operand of rank {} does not broadcast to rank {}", operand.rank(), shape.len()))?;
-    for (own, size) in operand.shape.iter().zip(&shape[first..]) {
-        if own.as_constant().zip(size.as_constant()).is_some_and(|(own, size)| own != 1 && own != size) {
-            return Err(
-                format!("{} does not broadcast to {}", operand_shape(&operand.shape), operand_shape(shape)).into()
-            );
-        }
-    }
-    Ok(first)
+/// How the body of an elementwise op reads an operand.
+enum Access<'c> {
+    /// The operand is a constant of the body.
+    Constant,
+    /// By its indexing map.
+    Element,
+    /// By indices: each a dimension of the result and a factor, which is 0 where the operand's size is 1 at run time.
+    Read(Value<'c>, Vec<(usize, Value<'c>)>),
 }
 
 impl<'c> Builder<'c> {
@@ -145,7 +139,7 @@ impl<'c> Builder<'c> {
     /// # Errors
     /// For an operand of a higher rank, or MLIR's diagnostics.
     pub fn broadcast_view(&mut self, operand: &Operand<'c>, shape: &[Dim]) -> Result<(Value<'c>, Vec<Expr>), Failure> {
-        let first = leading(operand, shape)?;
+        let first = first_dim(operand, shape)?;
         let keep: Vec<usize> =
             (0..operand.rank()).filter(|d| !operand.shape[*d].is(1) || shape[first + d].is(1)).collect();
         let value = self.keep_dims(operand, &keep)?;
@@ -178,12 +172,15 @@ impl<'c> Builder<'c> {
         shape: Vec<Dim>,
         body: impl FnOnce(&mut Self, &[Value<'c>]) -> Result<Value<'c>, Failure>,
     ) -> Result<Operand<'c>, Failure> {
-        let is_scalar = |o: &Operand| o.as_scalar().is_some();
         let loops = Loops::of(&shape);
-        let mut inputs = vec![];
-        for operand in operands.iter().filter(|o| !is_scalar(o)) {
-            let first = leading(operand, &shape)?;
-            inputs.push(self.view(operand, |d| loops.of_dim[first + d])?);
+        let (mut inputs, mut accesses) = (vec![], vec![]);
+        for operand in operands {
+            let access = self.access(operand, &shape)?;
+            if matches!(access, Access::Element) {
+                let first = shape.len() - operand.rank();
+                inputs.push(self.view(operand, |d| loops.of_dim[first + d])?);
+            }
+            accesses.push(access);
         }
         let out = self.empty(dtype, &loops.shape)?;
         let op = Structured {
@@ -195,10 +192,11 @@ impl<'c> Builder<'c> {
             b.loop_of_dim = Some(loops.of_dim.clone());
             let mut elements = elements.iter().copied();
             let mut arguments = vec![];
-            for operand in operands {
-                arguments.push(match b.scalar(operand)? {
-                    Some(constant) => constant,
-                    None => elements.next().expect("invariant: an element per operand"),
+            for (operand, access) in operands.iter().zip(&accesses) {
+                arguments.push(match access {
+                    Access::Constant => b.scalar(operand)?.expect("invariant: a known element"),
+                    Access::Element => elements.next().expect("invariant: an element per operand"),
+                    Access::Read(source, factors) => b.read_at(*source, factors)?,
                 });
             }
             let element = body(b, &arguments);
@@ -206,6 +204,56 @@ impl<'c> Builder<'c> {
             Ok(vec![element?])
         })?;
         self.reshaped(&Operand::value(dtype, loops.shape, results[0]), &shape)
+    }
+
+    /// How an elementwise op of that shape reads an operand.
+    fn access(&mut self, operand: &Operand<'c>, shape: &[Dim]) -> Result<Access<'c>, Failure> {
+        if operand.as_scalar().is_some() {
+            return Ok(Access::Constant);
+        }
+        let first = first_dim(operand, shape)?;
+        let wanted = &shape[first..];
+        let is_open = |d: usize| operand.shape[d].may_differ(&wanted[d]);
+        if !(0..operand.rank()).any(is_open) {
+            return Ok(Access::Element);
+        }
+        let index = Type::index(self.context());
+        let (zero, one) = (self.int(index, 0), self.int(index, 1));
+        let mut factors = vec![];
+        for (d, (own, wanted)) in operand.shape.iter().zip(wanted).enumerate() {
+            let factor = match own.is(1) {
+                true => zero,
+                false if is_open(d) => self.stride_of_open(own, wanted)?,
+                false => one,
+            };
+            factors.push((first + d, factor));
+        }
+        Ok(Access::Read(self.value(operand)?, factors))
+    }
+
+    /// 0 if a size is 1 at run time, and 1 if it is the wanted one; others end the run.
+    fn stride_of_open(&mut self, size: &Dim, wanted: &Dim) -> Result<Value<'c>, Failure> {
+        let (own, other) = (self.index(size)?, self.index(wanted)?);
+        let (zero, one) = (self.int(own.ty(), 0), self.int(own.ty(), 1));
+        let (is_one, is_wanted) = (self.compare(CmpI::Eq, own, one)?, self.compare(CmpI::Eq, own, other)?);
+        let fits = self.binary(ops::arith::ORI, is_one, is_wanted)?;
+        let message = format!("a dimension of size {size} broadcasts to {wanted}");
+        let spec = OpSpec::new(ops::cf::ASSERT, self.loc).operands(&[fits]);
+        self.create(spec.attr("msg", Attr::string(self.context(), &message)))?;
+        self.select(is_one, zero, one)
+    }
+
+    /// In the body of an elementwise op: the element of a tensor at dimensions of the result by factors.
+    fn read_at(&mut self, source: Value<'c>, factors: &[(usize, Value<'c>)]) -> Result<Value<'c>, Failure> {
+        let mut place = vec![];
+        for (dim, factor) in factors {
+            let at = self.loop_index(*dim)?;
+            place.push(match factor.constant_int() {
+                Some(1) => at,
+                _ => self.binary(ops::arith::MULI, at, *factor)?,
+            });
+        }
+        self.read(source, &place)
     }
 
     /// The operand without its dimensions of size 1, and the loops of the others.
@@ -220,7 +268,10 @@ impl<'c> Builder<'c> {
     }
 
     /// The element of an operand of one known element, as a constant.
-    fn scalar(&mut self, operand: &Operand<'c>) -> Result<Option<Value<'c>>, Failure> {
+    ///
+    /// # Errors
+    /// For types that the IR does not have.
+    pub fn scalar(&mut self, operand: &Operand<'c>) -> Result<Option<Value<'c>>, Failure> {
         let Some(number) = operand.as_scalar() else { return Ok(None) };
         let ty = self.element(operand.dtype)?;
         // Not every 64-bit integer is an f64.
@@ -237,13 +288,22 @@ impl<'c> Builder<'c> {
     /// As [`Builder::index`].
     pub fn filled(&mut self, dtype: DataType, shape: &[Dim], number: f64) -> Result<Value<'c>, Failure> {
         let element = self.element(dtype)?;
-        let (number, out) = (self.number(element, number), self.empty(dtype, shape)?);
+        let number = self.number(element, number);
+        self.filled_with(dtype, shape, number)
+    }
+
+    /// A tensor of one scalar.
+    ///
+    /// # Errors
+    /// As [`Builder::index`].
+    pub fn filled_with(&mut self, dtype: DataType, shape: &[Dim], element: Value<'c>) -> Result<Value<'c>, Failure> {
+        let out = self.empty(dtype, shape)?;
         let op = Structured {
             loops: vec![Iterator::Parallel; shape.len()],
             inputs: vec![],
             outputs: vec![(out, identity(shape.len()))],
         };
-        Ok(self.structured(&op, |_, _| Ok(vec![number]))?[0])
+        Ok(self.structured(&op, |_, _| Ok(vec![element]))?[0])
     }
 
     /// A tensor whose elements follow from their indices.
@@ -301,13 +361,29 @@ impl<'c> Builder<'c> {
         first: (DataType, f64),
         body: impl FnOnce(&mut Self, Value<'c>, Value<'c>) -> Result<Value<'c>, Failure>,
     ) -> Result<Operand<'c>, Failure> {
+        let element = self.element(first.0)?;
+        let number = self.number(element, first.1);
+        self.reduce_from(operand, axes, (first.0, number), body)
+    }
+
+    /// As [`Self::reduce`], from a scalar on.
+    ///
+    /// # Errors
+    /// What `body` returns.
+    pub fn reduce_from(
+        &mut self,
+        operand: &Operand<'c>,
+        axes: &[usize],
+        first: (DataType, Value<'c>),
+        body: impl FnOnce(&mut Self, Value<'c>, Value<'c>) -> Result<Value<'c>, Failure>,
+    ) -> Result<Operand<'c>, Failure> {
         let loops = Loops::of(&operand.shape);
         let shape_of = |kept: &dyn Fn(usize) -> bool| -> Vec<Dim> {
             (0..operand.rank()).filter(|d| kept(*d)).map(|d| operand.shape[d].clone()).collect()
         };
         let shape = shape_of(&|d| !axes.contains(&d));
         let inner = shape_of(&|d| !axes.contains(&d) && loops.of_dim[d].is_some());
-        let out = self.filled(first.0, &inner, first.1)?;
+        let out = self.filled_with(first.0, &inner, first.1)?;
         let reduced: Vec<usize> = axes.iter().filter_map(|d| loops.of_dim[*d]).collect();
         let kind = |l| if reduced.contains(&l) { Iterator::Reduction } else { Iterator::Parallel };
         let kinds: Vec<Iterator> = (0..loops.shape.len()).map(kind).collect();
@@ -318,8 +394,8 @@ impl<'c> Builder<'c> {
         self.reshaped(&Operand::value(first.0, inner, results[0]), &shape)
     }
 
-    /// A sum of products; each operand with its indices, the result's shape with its loops. Loops that the result lacks are
-    /// summed over. Loops of the result over one element are not dropped.
+    /// A sum of products, of halves in f32; each operand with its indices, the result's shape with its loops. Loops that the
+    /// result lacks are summed over. Loops of the result over one element are not dropped.
     ///
     /// # Errors
     /// MLIR's diagnostics.
@@ -331,7 +407,9 @@ impl<'c> Builder<'c> {
         result: (&[Dim], &[usize]),
     ) -> Result<Operand<'c>, Failure> {
         let (shape, dims) = result;
-        let out = self.filled(dtype, shape, 0.0)?;
+        let is_half = matches!(dtype, DataType::F16 | DataType::Bf16);
+        let sum = if is_half { DataType::F32 } else { dtype };
+        let (out, wide) = (self.filled(sum, shape, 0.0)?, self.element(sum)?);
         let kind = |d| if dims.contains(&d) { Iterator::Parallel } else { Iterator::Reduction };
         let op = Structured {
             loops: (0..loops).map(kind).collect(),
@@ -341,11 +419,33 @@ impl<'c> Builder<'c> {
         let (multiply, add) =
             if dtype.is_float() { (ops::arith::MULF, ops::arith::ADDF) } else { (ops::arith::MULI, ops::arith::ADDI) };
         let results = self.structured(&op, |b, e| {
-            let product = b.binary(multiply, e[0], e[1])?;
+            let mut factors = e[..2].to_vec();
+            for factor in factors.iter_mut().filter(|_| is_half) {
+                *factor = b.op(ops::arith::EXTF, &[*factor], wide)?;
+            }
+            let product = b.binary(multiply, factors[0], factors[1])?;
             Ok(vec![b.binary(add, e[2], product)?])
         })?;
-        Ok(Operand::value(dtype, shape.to_vec(), results[0]))
+        let product = Operand::value(sum, shape.to_vec(), results[0]);
+        if !is_half {
+            return Ok(product);
+        }
+        let narrow = self.element(dtype)?;
+        self.elementwise(&[&product], dtype, |b, e| b.op(ops::arith::TRUNCF, &[e[0]], narrow))
     }
+}
+
+/// The dimension of a shape that is an operand's first, which broadcasts to the shape as far as sizes are known.
+fn first_dim(operand: &Operand, shape: &[Dim]) -> Result<usize, Failure> {
+    let first = shape.len().checked_sub(operand.rank());
+    let fits = |(own, wanted): (&Dim, &Dim)| {
+        own.is(1) || own.as_constant().zip(wanted.as_constant()).is_none_or(|(own, wanted)| own == wanted)
+    };
+    let found = first.filter(|first| operand.shape.iter().zip(&shape[*first..]).all(fits));
+    found.ok_or_else(|| {
+        let [own, wanted] = [&operand.shape[..], shape].map(super::operand_shape);
+        format!("an operand of shape {own} does not broadcast to {wanted}").into()
+    })
 }
 
 /// The shape that shapes broadcast to.
@@ -359,13 +459,11 @@ pub fn broadcast(shapes: &[&[Dim]]) -> Result<Vec<Dim>, Failure> {
         for (at, dim) in shape.iter().enumerate() {
             let place = &mut out[rank - shape.len() + at];
             match (place.as_constant(), dim.as_constant()) {
-                (_, Some(1)) => {}
-                (Some(1), _) | (None, Some(_)) => place.clone_from(dim),
-                (Some(a), Some(b)) if a != b => {
-                    let text = shapes.iter().map(|s| operand_shape(s)).collect::<Vec<_>>().join(" and ");
+                (Some(a), Some(b)) if a != b && a != 1 && b != 1 => {
+                    let text = shapes.iter().map(|s| super::operand_shape(s)).collect::<Vec<_>>().join(" and ");
                     return Err(format!("shapes {text} do not broadcast").into());
                 }
-                _ => {}
+                _ => *place = place.broadcast(dim),
             }
         }
     }

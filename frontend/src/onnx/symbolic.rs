@@ -46,6 +46,8 @@ pub enum Atom {
     Min(Box<(Dim, Dim)>),
     /// The larger of two.
     Max(Box<(Dim, Dim)>),
+    /// The one of two that is not 1.
+    Broadcast(Box<(Dim, Dim)>),
 }
 
 impl Dim {
@@ -124,6 +126,10 @@ impl Dim {
             }
         }
         out
+    }
+    /// The product of sizes.
+    pub fn product(sizes: &[Self]) -> Self {
+        sizes.iter().fold(Self::constant(1), |n, d| n.mul(d))
     }
     /// Quotient, rounded down; `None` for a division by zero.
     pub fn floor_div(&self, by: &Self) -> Option<Self> {
@@ -231,12 +237,37 @@ impl Dim {
             *atoms = left;
             match atom {
                 Atom::Symbol(_) => true,
-                Atom::FloorDiv(of) | Atom::Min(of) | Atom::Max(of) => {
+                Atom::FloorDiv(of) | Atom::Min(of) | Atom::Max(of) | Atom::Broadcast(of) => {
                     depth > 0 && of.0.fits(atoms, depth - 1) && of.1.fits(atoms, depth - 1)
                 }
             }
         };
         self.terms.keys().flatten().all(&mut fits)
+    }
+    /// The size to which two sizes broadcast, either of which may turn out to be 1.
+    pub fn broadcast(&self, other: &Self) -> Self {
+        match (self.as_constant(), other.as_constant()) {
+            (Some(1), _) => other.clone(),
+            (_, Some(1)) | (Some(_), _) => self.clone(),
+            (None, Some(_)) => other.clone(),
+            _ if !self.may_differ(other) || self.is_sum() => self.clone(),
+            _ if other.is_sum() => other.clone(),
+            _ => Self::atom(Atom::Broadcast(Box::new(ordered(self, other)))),
+        }
+    }
+    /// Whether this may be 1 where the other size, to which it broadcasts, is not: sizes that follow from one symbol are equal.
+    pub fn may_differ(&self, other: &Self) -> bool {
+        let (own, others) = (self.leaves(), other.leaves());
+        self.as_constant().is_none() && !own.iter().any(|leaf| others.contains(leaf))
+    }
+    /// Whether this is a sum of sizes: more than 1, unless sizes are 0.
+    fn is_sum(&self) -> bool {
+        let parts = self.terms.len() + usize::from(self.constant != 0);
+        parts > 1 && self.constant >= 0 && self.terms.values().all(|factor| *factor > 0)
+    }
+    /// The atoms that no other sizes are part of, or that are equal to either of two.
+    fn leaves(&self) -> Vec<&Atom> {
+        self.terms.keys().flatten().flat_map(Atom::leaves).collect()
     }
     /// `true`: never negative; `false`: never positive; `None`: unknown.
     fn sign(&self) -> Option<bool> {
@@ -286,17 +317,27 @@ impl Symbol {
 }
 
 impl Atom {
+    fn leaves(&self) -> Vec<&Atom> {
+        match self {
+            Atom::FloorDiv(of) | Atom::Min(of) | Atom::Max(of) => [of.0.leaves(), of.1.leaves()].concat(),
+            Atom::Symbol(_) | Atom::Broadcast(_) => vec![self],
+        }
+    }
     fn is_not_negative(&self) -> bool {
         match self {
             Atom::Symbol(_) => true,
-            Atom::FloorDiv(of) | Atom::Min(of) => of.0.is_not_negative() && of.1.is_not_negative(),
+            Atom::FloorDiv(of) | Atom::Min(of) | Atom::Broadcast(of) => {
+                of.0.is_not_negative() && of.1.is_not_negative()
+            }
             Atom::Max(of) => of.0.is_not_negative() || of.1.is_not_negative(),
         }
     }
     fn symbols(&self) -> Vec<&Symbol> {
         match self {
             Atom::Symbol(symbol) => vec![symbol],
-            Atom::FloorDiv(of) | Atom::Min(of) | Atom::Max(of) => [of.0.symbols(), of.1.symbols()].concat(),
+            Atom::FloorDiv(of) | Atom::Min(of) | Atom::Max(of) | Atom::Broadcast(of) => {
+                [of.0.symbols(), of.1.symbols()].concat()
+            }
         }
     }
     fn bind(&self, sizes: &BTreeMap<String, i64>) -> Dim {
@@ -310,6 +351,7 @@ impl Atom {
             }
             Atom::Min(of) => of.0.bind(sizes).at_most(&of.1.bind(sizes)),
             Atom::Max(of) => of.0.bind(sizes).at_least(&of.1.bind(sizes)),
+            Atom::Broadcast(of) => of.0.bind(sizes).broadcast(&of.1.bind(sizes)),
         }
     }
 }
@@ -369,6 +411,7 @@ impl fmt::Display for Atom {
             Atom::FloorDiv(of) => write!(f, "floor(({}) / ({}))", of.0, of.1),
             Atom::Min(of) => write!(f, "min({}, {})", of.0, of.1),
             Atom::Max(of) => write!(f, "max({}, {})", of.0, of.1),
+            Atom::Broadcast(of) => write!(f, "broadcast({}, {})", of.0, of.1),
         }
     }
 }
@@ -398,6 +441,20 @@ mod tests {
         assert_eq!(open.to_string(), "max(n + -1, 0)");
         assert_eq!(open.bind(&BTreeMap::from([("n".to_owned(), 5)])), 4.into());
         assert!(open.is_not_negative());
+    }
+
+    #[test]
+    fn sizes_of_different_symbols_broadcast_late() {
+        let (n, m, one) = (Dim::symbol("n"), Dim::symbol("m"), Dim::constant(1));
+        let late = n.broadcast(&m);
+        assert_eq!((late.to_string(), m.broadcast(&n) == late), ("broadcast(m, n)".to_owned(), true));
+        assert!(n.may_differ(&late) && m.may_differ(&n) && n.may_differ(&7.into()) && !one.may_differ(&n));
+        assert_eq!(late.bind(&BTreeMap::from([("n".to_owned(), 1), ("m".to_owned(), 5)])), 5.into());
+        // Of one symbol, or a sum: only the other one may be 1.
+        let capped = n.at_most(&1024.into());
+        assert_eq!((n.broadcast(&capped), n.may_differ(&capped)), (n.clone(), false));
+        assert_eq!(m.broadcast(&n.plus(1)), n.plus(1));
+        assert_eq!((n.broadcast(&one), one.broadcast(&n), n.broadcast(&3.into())), (n.clone(), n, 3.into()));
     }
 
     #[test]

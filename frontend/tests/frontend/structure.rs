@@ -42,6 +42,45 @@ fn epilogues_join_the_matmul() {
     }
 }
 
+/// A product of halves with an epilogue: `extend` makes `%x`, a product of `%p` and `%q`, which is summed in the type `sum`.
+fn product_of_halves(extend: &str, sum: &str) -> String {
+    let round =
+        |from: &str| if from == "f16" { "%r = arith.negf %p : f16" } else { "%r = arith.truncf %p : f32 to f16" };
+    format!(
+        "func.func @main(%a: tensor<512x7xf16>, %b: tensor<7x384xf16>) -> tensor<512x384xf16> {{\n  %z = arith.constant 0.0 : {sum}\n  \
+         %e = tensor.empty() : tensor<512x384x{sum}>\n  %o = tensor.empty() : tensor<512x384xf16>\n  \
+         %f = linalg.fill ins(%z : {sum}) outs(%e : tensor<512x384x{sum}>) -> tensor<512x384x{sum}>\n  \
+         %m = linalg.generic {{indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, \
+         affine_map<(i, j, k) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}} \
+         ins(%a, %b : tensor<512x7xf16>, tensor<7x384xf16>) outs(%f : tensor<512x384x{sum}>) {{\n  \
+         ^bb0(%p: f16, %q: f16, %s: {sum}):\n    {extend}\n    %t = arith.addf %s, %x : {sum}\n    linalg.yield %t : {sum}\n  \
+         }} -> tensor<512x384x{sum}>\n  %g = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, \
+         affine_map<(i, j) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\"]}} ins(%m : tensor<512x384x{sum}>) \
+         outs(%o : tensor<512x384xf16>) {{\n  ^bb0(%p: {sum}, %d: f16):\n    {}\n    linalg.yield %r : f16\n  }} -> tensor<512x384xf16>\n  \
+         return %g : tensor<512x384xf16>\n}}\n",
+        round(sum)
+    )
+}
+
+#[test]
+fn an_epilogue_of_another_type_joins_the_product() {
+    let wide = "%u = arith.extf %p : f16 to f32\n    %v = arith.extf %q : f16 to f32\n    %x = arith.mulf %u, %v : f32";
+    for target in [lavapipe(), cpu("x86-64-v4")] {
+        check(&product_of_halves("%x = arith.mulf %p, %q : f16", "f16"), &target, 1);
+        let module = compile(&product_of_halves(wide, "f32"), &target);
+        let [forall] = dispatches(&module)[..] else { panic!("not one dispatch in\n{}", module.op()) };
+        assert_eq!(kernel_text(forall, "class"), "contraction");
+        // The sums are a tile of their own, not the result's whole shape.
+        let empties = module.op().find_all("tensor.empty");
+        let [inside] = empties.iter().filter(|e| e.ancestor("scf.forall").is_some()).collect::<Vec<_>>()[..] else {
+            panic!("not one tile in\n{}", module.op())
+        };
+        assert_eq!(inside.result(0).ty().element().to_string(), "f32");
+        let mut outside = empties.iter().filter(|e| *e != inside).map(|e| e.result(0).ty().element().to_string());
+        assert_eq!((outside.next().as_deref(), outside.next()), (Some("f16"), None));
+    }
+}
+
 /// Both forms of a transposed right operand.
 fn transposed(named: bool) -> String {
     let (a, bt, b, c) = (tensor(&[7, 30]), tensor(&[5, 30]), tensor(&[30, 5]), tensor(&[7, 5]));

@@ -110,6 +110,7 @@ fn attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         each.push(if packed { split_heads(b, x, count(name)?)? } else { x.clone() });
     }
     let [q, mut k, mut v]: [Operand; 3] = each.try_into().map_err(|_| "it lacks operands")?;
+    check_ranks([Some(&q), Some(&k), Some(&v), cx.optional(4), cx.optional(5)])?;
     let valid = cx.optional(6).cloned();
     let mut place = if valid.is_some() { Place::BeforeValid } else { Place::Start };
     if [&q, &k, &v].iter().any(|x| x.rank() != 4) {
@@ -151,9 +152,16 @@ fn attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     Ok(results)
 }
 
+/// Whether queries, keys and values, given ones and past ones, are `[batch, heads, tokens, size]`.
+fn check_ranks<const N: usize>(operands: [Option<&Operand>; N]) -> Result<(), Failure> {
+    let fits = operands.iter().flatten().all(|x| x.rank() == 4);
+    fits.then_some(()).ok_or_else(|| "its queries, keys and values are not of rank 3 or 4".into())
+}
+
 /// Attention with graphs that change the scores and the weights.
 fn flex_attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let heads = Heads { q: cx.operand(0)?.clone(), k: cx.operand(1)?.clone(), v: cx.operand(2)?.clone() };
+    check_ranks([&heads.q, &heads.k, &heads.v].map(Some))?;
     let scale = cx.node.attributes.contains_key("scale").then(|| cx.float("scale", 1.0)).transpose()?;
     let default = if heads.q.dtype == DataType::F64 { DataType::F64 } else { DataType::F32 };
     let precision = cx.data_type("softmax_precision")?.unwrap_or(default);

@@ -151,8 +151,12 @@ pub(super) fn add_bias<'c>(
 
 /// Numbers of channels as an operand of an image of that rank.
 pub(super) fn per_channel<'c>(b: &mut Builder<'c>, x: &Operand<'c>, rank: usize) -> Result<Operand<'c>, Failure> {
-    if x.rank() != 1 {
-        return Err("its operand per channel is not of rank 1".into());
+    // A vector has one channel.
+    if rank == 1 && x.shape[..] == [Dim::constant(1)] {
+        return Ok(x.clone());
+    }
+    if x.rank() != 1 || rank < 2 {
+        return Err("its operand per channel is not of rank 1, or its image has no channels".into());
     }
     match rank {
         // An image without channels has one.

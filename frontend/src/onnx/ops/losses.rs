@@ -24,6 +24,9 @@ fn likelihood<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, x: &Operand<'c>
     if x.rank() < 2 || target.rank() + 1 != x.rank() || !x.dtype.is_float() || !target.dtype.is_integer() {
         return Err("its classes do not fit its log-probabilities".into());
     }
+    if weight.is_some_and(|weight| weight.rank() != 1) {
+        return Err("its weights are not of rank 1".into());
+    }
     let (ignored, sum) = (cx.int_given("ignore_index")?, wide(x.dtype));
     let reduction = cx.string("reduction", "mean")?;
     let source = (b.value(x)?, x.dtype);

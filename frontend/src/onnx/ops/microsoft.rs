@@ -4,7 +4,7 @@ use super::activations::{gelu_erf, gelu_tanh, swish_of};
 use super::attention::scaled;
 use super::compare::cast_to;
 use super::movement::gather_rows;
-use super::normalization::{centered, rms, scaled as normalized, stash_type};
+use super::normalization::{normalized, rms, rms_norm, stash_type};
 use super::products::matmul_transposed;
 use super::reductions::{Kind, over};
 use crate::onnx::operand::Operand;
@@ -23,10 +23,10 @@ pub(super) fn register(registry: &mut Registry) {
     op("QuickGelu", quick_gelu, "");
     op("SkipLayerNormalization", |b, cx| skip_norm(b, cx, false), "");
     op("SkipSimplifiedLayerNormalization", |b, cx| skip_norm(b, cx, true), "");
-    op("SimplifiedLayerNormalization", simplified_norm, "");
+    op("SimplifiedLayerNormalization", rms_norm, "");
     op("EmbedLayerNormalization", embed_norm, "");
     // Exported under this domain too.
-    registry.op("SimplifiedLayerNormalization", 1, simplified_norm, "");
+    registry.op("SimplifiedLayerNormalization", 1, rms_norm, "");
 }
 
 fn fused_matmul<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
@@ -61,16 +61,11 @@ fn quick_gelu<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     Ok(vec![b.elementwise(&[x], x.dtype, |b, e| swish_of(b, e[0], alpha))?])
 }
 
-fn simplified_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    let given = cx.operand(0)?;
-    let x = cast_to(b, given, stash_type(cx, given.dtype)?)?;
-    let axis = cx.axis_attribute(-1, x.rank())?;
-    let [y, inverse] = rms(b, &x, axis, cx.operand(1)?, cx.float("epsilon", f64::from(1e-5f32))?)?;
-    Ok(vec![cast_to(b, &y, given.dtype)?, inverse])
-}
-
 /// The sum of operands that broadcast to the first one.
 fn sum<'c>(b: &mut Builder<'c>, operands: &[&Operand<'c>]) -> Result<Operand<'c>, Failure> {
+    if operands.iter().any(|o| o.rank() > operands[0].rank()) {
+        return Err("an operand does not broadcast to the first one".into());
+    }
     b.elementwise_of_shape(operands, operands[0].dtype, operands[0].shape.clone(), |b, e| {
         e[1..].iter().try_fold(e[0], |sum, part| b.binary(ops::arith::ADDF, sum, *part))
     })
@@ -90,28 +85,17 @@ fn skip_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, simplified: bool
         // Without a mean to subtract, its place is not used.
         return Ok(vec![cast_to(b, &y, x.dtype)?, inverse.clone(), inverse, sum]);
     }
-    let [y, average, inverse] = layer_norm(b, &wide, (scale, cx.optional(3)), epsilon)?;
+    let [y, average, inverse] = normalized(b, &wide, axis, (scale, cx.optional(3)), epsilon)?;
     Ok(vec![cast_to(b, &y, x.dtype)?, average, inverse, sum])
-}
-
-/// The last dimension normalized, its mean, and its factor.
-fn layer_norm<'c>(
-    b: &mut Builder<'c>,
-    x: &Operand<'c>,
-    (scale, shift): (&Operand<'c>, Option<&Operand<'c>>),
-    epsilon: f64,
-) -> Result<[Operand<'c>; 3], Failure> {
-    let [rest, inverse, average] = centered(b, x, &[x.rank() - 1], epsilon)?;
-    let scale = cast_to(b, scale, x.dtype)?;
-    let shift = shift.map(|s| cast_to(b, s, x.dtype)).transpose()?;
-    Ok([normalized(b, &rest, &inverse, Some(&scale), shift.as_ref())?, average, inverse])
 }
 
 /// The normalized sum of a word's, its place's and its segment's embeddings, and the number of words that are no padding.
 fn embed_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (words, table) = (cx.operand(0)?, cx.operand(2)?);
-    if words.rank() != 2 || cx.operand(3)?.rank() != 2 {
-        return Err("its words or its table of places are not of rank 2".into());
+    let tables = [2, 3, 4].iter().filter_map(|at| cx.optional(*at));
+    let rows = [0, 1, 7, 8].iter().filter_map(|at| cx.optional(*at));
+    if tables.chain(rows).any(|o| o.rank() != 2) {
+        return Err("its words, segments, mask or tables are not of rank 2".into());
     }
     let mut parts = vec![gather_rows(b, table, words)?];
     parts.push(match cx.optional(8) {
@@ -128,7 +112,7 @@ fn embed_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     let sum = sum(b, &parts.iter().collect::<Vec<_>>())?;
     let wide = cast_to(b, &sum, stash_type(cx, sum.dtype)?)?;
     let factors = (cx.operand(5)?, Some(cx.operand(6)?));
-    let [y, _, _] = layer_norm(b, &wide, factors, cx.float("epsilon", f64::from(1e-12f32))?)?;
+    let [y, _, _] = normalized(b, &wide, 2, factors, cx.float("epsilon", f64::from(1e-12f32))?)?;
     let count = match cx.optional(7) {
         Some(mask) => over(b, mask, &[1], Kind::Sum)?,
         None => {

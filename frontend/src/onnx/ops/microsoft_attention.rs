@@ -163,8 +163,11 @@ fn by_length<'c>(
 fn projections<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, heads: i64) -> Result<Heads<'c>, Failure> {
     let query = cx.operand(0)?;
     let given = [Some(query), cx.optional(1), cx.optional(2)];
-    if cx.optional(3).is_some() && given.iter().flatten().any(|x| x.rank() == 5) {
-        return Err("a bias of packed operands is not supported".into());
+    if given.iter().flatten().any(|x| !(3..=5).contains(&x.rank())) {
+        return Err("its operands are not of rank 3, 4 or 5".into());
+    }
+    if cx.optional(3).is_some() && given.iter().any(|x| x.is_none_or(|x| x.rank() != 3)) {
+        return Err("a bias of operands that are packed or by heads is not supported".into());
     }
     let packed = |b: &mut Builder<'c>, x: &Operand<'c>, part: i64| {
         let part = at(b, x, 3, &part.into())?;
@@ -217,6 +220,10 @@ fn group_query<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c>
     refuse_operands(cx, 11)?;
     let (queries, heads) = (cx.int("num_heads", 0)?, cx.int("kv_num_heads", 0)?);
     let query = cx.operand(0)?;
+    let has_rank = |at: usize, rank: usize| cx.optional(at).is_none_or(|o| o.rank() == rank);
+    if query.rank() != 3 || ![(3, 4), (4, 4), (7, 2), (8, 2)].iter().all(|(at, rank)| has_rank(*at, *rank)) {
+        return Err("its queries are not of rank 3, its past not of rank 4, or its tables not of rank 2".into());
+    }
     let mut each = vec![];
     if cx.optional(1).is_some() {
         for (number, heads) in [queries, heads, heads].into_iter().enumerate() {

@@ -239,7 +239,10 @@ fn matmul_n_bits<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'
         b.slice(&weights, &[Dim::default(), Dim::default()], &depth, &[1, 1])?
     };
     // Loops: those of the rows, the columns, the depth.
-    let lead = x.rank().checked_sub(1).ok_or("its operand is one number")?;
+    let lead = x.rank().checked_sub(1).ok_or("its operand has no dimensions")?;
+    if x.shape[lead].as_constant().is_some_and(|depth| depth != layout.depth) {
+        return Err(format!("a product over {} and {} elements", x.shape[lead], layout.depth).into());
+    }
     let loops = |all: Vec<usize>| all.into_iter().map(Expr::Loop).collect::<Vec<_>>();
     let left = (b.value(x)?, loops((0..lead).chain([lead + 1]).collect()));
     let right = (b.value(&weights)?, loops(vec![lead, lead + 1]));

@@ -1,5 +1,6 @@
 //! Elements moved: transposes, padding, repetition, gathers.
 
+use super::scalars::clamped;
 use super::shapes::{broadcast_to, scalar};
 use super::slices::indexed;
 use crate::onnx::operand::Operand;
@@ -10,7 +11,7 @@ use monopour_ir::{Type, Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("Transpose", 1, transpose, "");
-    registry.op("Pad", 2, pad, "");
+    registry.op("Pad", 2, pad, "axes that are read at run time");
     registry.op("Tile", 6, tile, "");
     registry.op("Gather", 1, gather, "");
     registry.op("DepthToSpace", 1, depth_to_space, "");
@@ -139,16 +140,13 @@ enum Mode {
 impl Mode {
     /// The index within the operand for one that may be outside.
     fn place<'c>(self, b: &mut Builder<'c>, at: Value<'c>, size: Value<'c>) -> Result<Value<'c>, Failure> {
-        let (zero, one) = (b.int(at.ty(), 0), b.int(at.ty(), 1));
-        let last = b.binary(ops::arith::SUBI, size, one)?;
         match self {
-            Mode::Edge => {
-                let at = b.binary(ops::arith::MAXSI, at, zero)?;
-                b.binary(ops::arith::MINSI, at, last)
-            }
+            Mode::Edge => clamped(b, at, size),
             Mode::Wrap => modulo(b, at, size),
             Mode::Reflect => {
                 // A zigzag of period 2 * (size - 1).
+                let one = b.int(at.ty(), 1);
+                let last = b.binary(ops::arith::SUBI, size, one)?;
                 let two = b.int(at.ty(), 2);
                 let period = b.binary(ops::arith::MULI, last, two)?;
                 let period = b.binary(ops::arith::MAXSI, period, one)?;

@@ -1,7 +1,9 @@
 //! Normalizations and softmax.
 
+use super::compare::cast_to;
 use super::convolution::{no_channels, per_channel};
 use super::reductions::{Kind, kept, mean, over};
+use super::scalars::wide;
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured, fold};
@@ -42,7 +44,7 @@ fn batch_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     }
     let mut each = vec![];
     for operand in operands {
-        let operand = super::compare::cast_to(b, operand, x.dtype)?;
+        let operand = cast_to(b, operand, x.dtype)?;
         each.push(per_channel(b, &operand, x.rank())?);
     }
     let result = b.elementwise(&[x, &each[0], &each[1], &each[2], &each[3]], x.dtype, |b, e| {
@@ -112,36 +114,62 @@ pub(super) fn scaled<'c>(
 }
 
 fn instance_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    let x = cx.operand(0)?;
+    let given = cx.operand(0)?;
+    if given.rank() < 2 {
+        return Err("its image has no channels".into());
+    }
+    let x = cast_to(b, given, wide(given.dtype))?;
     let axes: Vec<usize> = (2..x.rank()).collect();
-    let [rest, inverse, _] = centered(b, x, &axes, cx.float("epsilon", f64::from(1e-5f32))?)?;
-    let (scale, shift) = (per_channel(b, cx.operand(1)?, x.rank())?, per_channel(b, cx.operand(2)?, x.rank())?);
-    Ok(vec![scaled(b, &rest, &inverse, Some(&scale), Some(&shift))?])
+    let [rest, inverse, _] = centered(b, &x, &axes, cx.float("epsilon", f64::from(1e-5f32))?)?;
+    let mut factors = vec![];
+    for at in [1, 2] {
+        let factor = cast_to(b, cx.operand(at)?, x.dtype)?;
+        factors.push(per_channel(b, &factor, x.rank())?);
+    }
+    let y = scaled(b, &rest, &inverse, Some(&factors[0]), Some(&factors[1]))?;
+    Ok(vec![cast_to(b, &y, given.dtype)?])
 }
 
 fn layer_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let given = cx.operand(0)?;
-    let stash = stash_type(cx, given.dtype)?;
-    let x = super::compare::cast_to(b, given, stash)?;
-    let axes: Vec<usize> = (cx.axis_attribute(-1, x.rank())?..x.rank()).collect();
-    let [rest, inverse, average] = centered(b, &x, &axes, cx.float("epsilon", f64::from(1e-5f32))?)?;
-    let scale = super::compare::cast_to(b, cx.operand(1)?, stash)?;
-    let shift = cx.optional(2).map(|s| super::compare::cast_to(b, s, stash)).transpose()?;
-    let y = scaled(b, &rest, &inverse, Some(&scale), shift.as_ref())?;
-    Ok(vec![super::compare::cast_to(b, &y, given.dtype)?, average, inverse])
-}
-
-/// The type in which a node normalizes: halves as f32 unless it says otherwise.
-pub(super) fn stash_type(cx: &NodeContext, given: DataType) -> Result<DataType, Failure> {
-    Ok(if cx.int("stash_type", 1)? == 1 && given != DataType::F64 { DataType::F32 } else { given })
-}
-
-fn rms_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    let given = cx.operand(0)?;
-    let x = super::compare::cast_to(b, given, stash_type(cx, given.dtype)?)?;
+    let x = cast_to(b, given, stash_type(cx, given.dtype)?)?;
     let axis = cx.axis_attribute(-1, x.rank())?;
-    let [y, _] = rms(b, &x, axis, cx.operand(1)?, cx.float("epsilon", f64::from(1e-5f32))?)?;
-    Ok(vec![super::compare::cast_to(b, &y, given.dtype)?])
+    let epsilon = cx.float("epsilon", f64::from(1e-5f32))?;
+    let [y, average, inverse] = normalized(b, &x, axis, (cx.operand(1)?, cx.optional(2)), epsilon)?;
+    Ok(vec![cast_to(b, &y, given.dtype)?, average, inverse])
+}
+
+/// The dimensions from `axis` on normalized, their mean, and their factor.
+pub(super) fn normalized<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    axis: usize,
+    (scale, shift): (&Operand<'c>, Option<&Operand<'c>>),
+    epsilon: f64,
+) -> Result<[Operand<'c>; 3], Failure> {
+    let axes: Vec<usize> = (axis..x.rank()).collect();
+    let [rest, inverse, average] = centered(b, x, &axes, epsilon)?;
+    let scale = cast_to(b, scale, x.dtype)?;
+    let shift = shift.map(|s| cast_to(b, s, x.dtype)).transpose()?;
+    Ok([scaled(b, &rest, &inverse, Some(&scale), shift.as_ref())?, average, inverse])
+}
+
+/// The type in which a node computes: f32 unless it says otherwise, and f64 of f64.
+pub(super) fn stash_type(cx: &NodeContext, given: DataType) -> Result<DataType, Failure> {
+    match cx.data_type("stash_type")?.unwrap_or(DataType::F32) {
+        _ if given == DataType::F64 => Ok(given),
+        stash @ (DataType::F16 | DataType::Bf16 | DataType::F32 | DataType::F64) => Ok(stash),
+        other => Err(format!("attribute 'stash_type' is {other}").into()),
+    }
+}
+
+/// As [`rms`], of a node.
+pub(super) fn rms_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let given = cx.operand(0)?;
+    let x = cast_to(b, given, stash_type(cx, given.dtype)?)?;
+    let axis = cx.axis_attribute(-1, x.rank())?;
+    let [y, inverse] = rms(b, &x, axis, cx.operand(1)?, cx.float("epsilon", f64::from(1e-5f32))?)?;
+    Ok(vec![cast_to(b, &y, given.dtype)?, inverse])
 }
 
 /// `x * scale / sqrt(mean of squares + epsilon)` over the dimensions from `axis` on, and the factor without the scale.
@@ -155,7 +183,7 @@ pub(super) fn rms<'c>(
     let axes: Vec<usize> = (axis..x.rank()).collect();
     let squares = mean_square(b, x, &axes)?;
     let inverse = inverse_root(b, &squares, epsilon)?;
-    let scale = super::compare::cast_to(b, scale, x.dtype)?;
+    let scale = cast_to(b, scale, x.dtype)?;
     Ok([scaled(b, x, &inverse, Some(&scale), None)?, inverse])
 }
 
@@ -174,7 +202,7 @@ fn inverse_root<'c>(b: &mut Builder<'c>, x: &Operand<'c>, epsilon: f64) -> Resul
 fn group_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let given = cx.operand(0)?;
     let groups = Dim::constant(cx.int("num_groups", 0)?);
-    let x = super::compare::cast_to(b, given, stash_type(cx, given.dtype)?)?;
+    let x = cast_to(b, given, stash_type(cx, given.dtype)?)?;
     let [batch, channels, image @ ..] = &x.shape[..] else { return Err("its operand has no channels".into()) };
     let size =
         channels.exact_quotient(&groups).ok_or_else(|| format!("{channels} channels are not {groups} groups"))?;
@@ -184,20 +212,21 @@ fn group_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     let size = if cx.opset() >= 21 { size } else { Dim::constant(1) };
     let mut factors = vec![];
     for at in [1, 2] {
-        let factor = super::compare::cast_to(b, cx.operand(at)?, x.dtype)?;
+        let factor = cast_to(b, cx.operand(at)?, x.dtype)?;
         factors.push(b.reshaped(&factor, &[groups.clone(), size.clone(), 1.into()])?);
     }
     let y = scaled(b, &rest, &inverse, Some(&factors[0]), Some(&factors[1]))?;
     let y = b.reshaped(&y, &x.shape)?;
-    Ok(vec![super::compare::cast_to(b, &y, given.dtype)?])
+    Ok(vec![cast_to(b, &y, given.dtype)?])
 }
 
 /// `x / (bias + alpha / size * sum of squares of channels around)^beta`.
 fn lrn<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    let x = cx.operand(0)?;
-    if x.rank() < 2 {
-        return Err(no_channels(x.rank()));
+    let given = cx.operand(0)?;
+    if given.rank() < 2 {
+        return Err(no_channels(given.rank()));
     }
+    let x = &cast_to(b, given, wide(given.dtype))?;
     let size = cx.int("size", 1)?.max(1);
     let (alpha, beta, bias) = (cx.float("alpha", f64::from(1e-4f32))?, cx.float("beta", 0.75)?, cx.float("bias", 1.0)?);
     let mut before = vec![Dim::default(); x.rank()];
@@ -232,7 +261,7 @@ fn lrn<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         let power = b.binary(ops::math::POWF, base, exponent)?;
         b.binary(ops::arith::MULF, e[0], power)
     })?;
-    Ok(vec![result])
+    Ok(vec![cast_to(b, &result, given.dtype)?])
 }
 
 fn softmax<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, log: bool) -> Results<'c> {

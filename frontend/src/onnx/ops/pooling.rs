@@ -1,8 +1,9 @@
 //! Pooling over windows, and over whole images.
 
+use super::compare::cast_to;
 use super::convolution::Windows;
 use super::reductions::{Kind, kept, mean, over};
-use super::scalars::{add, both, clamped, indices, is_inside, like, mul, sub};
+use super::scalars::{add, both, clamped, indices, is_inside, like, mul, sub, wide};
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::{CmpI, Predicate};
 use crate::onnx::symbolic::Dim;
@@ -12,7 +13,7 @@ use std::rc::Rc;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("MaxPool", 1, max_pool, "");
-    registry.op("AveragePool", 1, average_pool, "");
+    registry.op("AveragePool", 1, average_pool, "padding of images of unknown size");
     registry.op("LpPool", 2, lp_pool, "");
     registry.op(
         "GlobalAveragePool",
@@ -184,12 +185,13 @@ fn max_pool_with_indices<'c>(
 }
 
 fn average_pool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    let x = cx.operand(0)?;
-    let windows = windows(cx, x)?;
+    let given = cx.operand(0)?;
+    let windows = windows(cx, given)?;
+    let x = &cast_to(b, given, wide(given.dtype))?;
     let sum = pool(b, x, &windows, 0.0, |b, e, so_far| b.binary(ops::arith::ADDF, so_far, e))?;
     let counts = counts(cx, &windows, x)?;
     let result = b.elementwise(&[&sum, &counts], x.dtype, |b, e| b.binary(ops::arith::DIVF, e[0], e[1]))?;
-    Ok(vec![result])
+    Ok(vec![cast_to(b, &result, given.dtype)?])
 }
 
 /// The number of elements of each window that are averaged.
@@ -229,8 +231,9 @@ fn counts<'c>(cx: &NodeContext, windows: &Windows, x: &Operand<'c>) -> Result<Op
 }
 
 fn lp_pool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    let x = cx.operand(0)?;
-    let windows = windows(cx, x)?;
+    let given = cx.operand(0)?;
+    let windows = windows(cx, given)?;
+    let x = &cast_to(b, given, wide(given.dtype))?;
     let p = cx.int("p", 2)?;
     let sum = pool(b, x, &windows, 0.0, |b, e, so_far| {
         let size = b.unary(ops::math::ABSF, e)?;
@@ -246,5 +249,5 @@ fn lp_pool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
             b.binary(ops::math::POWF, e[0], root)
         }
     })?;
-    Ok(vec![result])
+    Ok(vec![cast_to(b, &result, given.dtype)?])
 }

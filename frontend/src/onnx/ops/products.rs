@@ -1,6 +1,7 @@
 //! Matrix products.
 
 use super::compare::cast_to;
+use super::shapes::broadcast_to;
 use crate::onnx::operand::Operand;
 use crate::onnx::structured::broadcast;
 use crate::onnx::symbolic::Dim;
@@ -30,6 +31,8 @@ pub(super) fn matmul_transposed<'c>(
     let x_batch = &x.shape[..x.rank().saturating_sub(2)];
     let y_batch = &y.shape[..y.rank().saturating_sub(2)];
     let batch = broadcast(&[x_batch, y_batch])?;
+    let (x, y) = (&of_batch(b, x, &batch)?, &of_batch(b, y, &batch)?);
+    let (x_batch, y_batch) = (x.rank().saturating_sub(2), y.rank().saturating_sub(2));
     // Distance of a dimension of a matrix from the end: of rows, of columns.
     let x_ends = if transposed[0] && rows { [1, 2] } else { [2, 1] };
     let y_ends = if transposed[1] && columns { [1, 2] } else { [2, 1] };
@@ -61,12 +64,24 @@ pub(super) fn matmul_transposed<'c>(
     };
     let order = |dims: [Option<usize>; 2], swapped: bool| if swapped { vec![dims[1], dims[0]] } else { dims.to_vec() };
     let (m, n) = (loop_of(batch.len()), loop_of(batch.len() + usize::from(rows)));
-    let left = side(x, x_batch.len(), if rows { order([m, Some(k)], transposed[0]) } else { vec![Some(k)] })?;
-    let right = side(y, y_batch.len(), if columns { order([Some(k), n], transposed[1]) } else { vec![Some(k)] })?;
+    let left = side(x, x_batch, if rows { order([m, Some(k)], transposed[0]) } else { vec![Some(k)] })?;
+    let right = side(y, y_batch, if columns { order([Some(k), n], transposed[1]) } else { vec![Some(k)] })?;
     let inner: Vec<Dim> = kept.iter().map(|d| shape[*d].clone()).collect();
     let result: Vec<usize> = (0..k).collect();
     let product = b.products([left, right], k + 1, x.dtype, (&inner, &result))?;
     b.reshaped(&product, &shape)
+}
+
+/// The matrices with those batch dimensions whose size may turn out to be 1.
+fn of_batch<'c>(b: &mut Builder<'c>, x: &Operand<'c>, batch: &[Dim]) -> Result<Operand<'c>, Failure> {
+    let own = x.rank().saturating_sub(2);
+    let mut shape = x.shape.clone();
+    for (size, wanted) in shape.iter_mut().zip(&batch[batch.len() - own..]).take(own) {
+        if size.may_differ(wanted) {
+            size.clone_from(wanted);
+        }
+    }
+    broadcast_to(b, x, shape)
 }
 
 fn gemm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
@@ -74,8 +89,20 @@ fn gemm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if x.rank() != 2 || y.rank() != 2 || x.dtype != y.dtype {
         return Err("its operands are not two matrices of one type".into());
     }
+    if cx.optional(2).is_some_and(|added| added.rank() > 2) {
+        return Err("what it adds is of a rank above 2".into());
+    }
     let (x_first, y_first) = (cx.flag("transA", false)?, cx.flag("transB", false)?);
     let (alpha, beta) = (cx.float("alpha", 1.0)?, cx.float("beta", 1.0)?);
+    if !x.dtype.is_float() && (alpha.fract() != 0.0 || beta.fract() != 0.0) {
+        return Err(format!("a factor that is no integer of a product of {}", x.dtype).into());
+    }
+    let depths = [&x.shape[usize::from(!x_first)], &y.shape[usize::from(y_first)]];
+    if let [Some(a), Some(b)] = depths.map(Dim::as_constant)
+        && a != b
+    {
+        return Err(format!("a product over {a} and {b} elements").into());
+    }
     let shape = [x.shape[usize::from(x_first)].clone(), y.shape[usize::from(!y_first)].clone()];
     let exprs = |swapped: bool, dims: [usize; 2]| {
         let dims = if swapped { [dims[1], dims[0]] } else { dims };

@@ -47,6 +47,13 @@ impl Layout {
         if x.rank() != 1 {
             return Ok(x.clone());
         }
+        if self.axis >= self.rank {
+            return Err(format!(
+                "its scale of shape {} has no dimension to scale",
+                crate::onnx::operand_shape(&x.shape)
+            )
+            .into());
+        }
         let mut shape = vec![Dim::constant(1); self.rank - self.axis];
         let first = shape.first_mut().ok_or("its operand has one element, but its scale or zero point more")?;
         first.clone_from(&x.shape[0]);
@@ -59,6 +66,8 @@ struct Parts<'c> {
     x: Operand<'c>,
     scale: Operand<'c>,
     zero: Option<Operand<'c>>,
+    /// The dimension that is blocks.
+    blocks: Option<usize>,
 }
 
 fn parts<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result<Parts<'c>, Failure> {
@@ -70,7 +79,7 @@ fn parts<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result<Parts<'c>,
     let axis = if x.rank() < 2 { 0 } else { cx.axis_attribute(1, x.rank())? };
     let layout = Layout { axis, rank: x.rank() };
     let zero = zero.map(|zero| layout.of(b, zero)).transpose()?;
-    Ok(Parts { x: x.clone(), scale: layout.of(b, scale)?, zero })
+    Ok(Parts { x: x.clone(), scale: layout.of(b, scale)?, zero, blocks: None })
 }
 
 /// Blocks as a dimension of their own.
@@ -97,15 +106,17 @@ fn blocked<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, block: i64) -> Res
     let x = b.reshaped(&padded, &apart(blocks.clone(), block.into()))?;
     let scale = b.reshaped(scale, &apart(blocks.clone(), one.clone()))?;
     let zero = zero.map(|zero| b.reshaped(zero, &apart(blocks.clone(), one.clone()))).transpose()?;
-    Ok(Parts { x, scale, zero })
+    Ok(Parts { x, scale, zero, blocks: Some(axis) })
 }
 
-/// The result under the operand's shape.
-fn joined<'c>(b: &mut Builder<'c>, result: &Operand<'c>, x: &Operand<'c>) -> Result<Operand<'c>, Failure> {
-    if result.rank() == x.rank() {
-        return Ok(result.clone());
-    }
-    let axis = (0..x.rank()).find(|d| result.shape[*d] != x.shape[*d]).unwrap_or(x.rank() - 1);
+/// The result under the operand's shape, if it is in blocks along an axis.
+fn joined<'c>(
+    b: &mut Builder<'c>,
+    result: &Operand<'c>,
+    blocks: Option<usize>,
+    x: &Operand<'c>,
+) -> Result<Operand<'c>, Failure> {
+    let Some(axis) = blocks else { return Ok(result.clone()) };
     let mut shape = x.shape.clone();
     shape[axis] = result.shape[axis].mul(&result.shape[axis + 1]);
     let whole = b.reshaped(result, &shape)?;
@@ -162,7 +173,7 @@ fn quantize_linear<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results
         let quotient = div(b, x, scale)?;
         saturated(b, quotient, e.get(2).map(|zero| (*zero, to)), to)
     })?;
-    Ok(vec![joined(b, &result, cx.operand(0)?)?])
+    Ok(vec![joined(b, &result, parts.blocks, cx.operand(0)?)?])
 }
 
 fn dequantize_linear<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
@@ -181,7 +192,7 @@ fn dequantize_linear<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Resul
         let product = mul(b, x, scale)?;
         convert(b, sum, to, product)
     })?;
-    Ok(vec![joined(b, &result, cx.operand(0)?)?])
+    Ok(vec![joined(b, &result, parts.blocks, cx.operand(0)?)?])
 }
 
 /// The scale and zero point of u8 for the range of a tensor's elements and 0, then the quantised tensor.

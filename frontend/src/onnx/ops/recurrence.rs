@@ -36,8 +36,19 @@ pub(super) fn for_each<'c>(
     Ok(b.create(spec.region(region))?.results())
 }
 
+/// Whether a dimension has the indices of a range, as far as sizes are known.
+fn has_range(x: &Operand, axis: usize, from: &Dim, size: &Dim) -> Result<(), Failure> {
+    let whole = x.shape.get(axis).ok_or_else(|| format!("an operand of rank {} has no dimension {axis}", x.rank()))?;
+    let beyond = from.add(size).sub(whole).as_constant().is_some_and(|n| n > 0);
+    if beyond {
+        return Err(format!("dimension {axis} of size {whole} has no {size} elements from {from} on").into());
+    }
+    Ok(())
+}
+
 /// The part of a tensor at one index of a dimension, without that dimension.
 pub(super) fn at<'c>(b: &mut Builder<'c>, x: &Operand<'c>, axis: usize, index: &Dim) -> Result<Operand<'c>, Failure> {
+    has_range(x, axis, index, &Dim::constant(1))?;
     let (mut first, mut shape) = (vec![Dim::default(); x.rank()], x.shape.clone());
     (first[axis], shape[axis]) = (index.clone(), Dim::constant(1));
     let part = b.slice(x, &first, &shape, &vec![1; x.rank()])?;
@@ -82,12 +93,9 @@ pub(super) fn range<'c>(
     from: &Dim,
     size: &Dim,
 ) -> Result<Operand<'c>, Failure> {
-    let own = x.shape.get(axis).ok_or_else(|| format!("an operand of rank {} has no dimension {axis}", x.rank()))?;
-    if from.is(0) && own == size {
+    has_range(x, axis, from, size)?;
+    if from.is(0) && x.shape[axis] == *size {
         return Ok(x.clone());
-    }
-    if own.sub(from).sub(size).as_constant().is_some_and(|rest| rest < 0) {
-        return Err(format!("a dimension of {own} has no {size} elements from {from} on").into());
     }
     let (mut first, mut shape) = (vec![Dim::default(); x.rank()], x.shape.clone());
     (first[axis], shape[axis]) = (from.clone(), size.clone());

@@ -1,9 +1,9 @@
 //! Reductions over axes.
 
-use super::compare::convert;
-use super::scalars::{clamped, indices};
+use super::compare::{cast_to, convert};
+use super::scalars::wide;
 use crate::onnx::operand::Operand;
-use crate::onnx::predicate::Predicate;
+use crate::onnx::predicate::{CmpF, Predicate};
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Results, Structured};
 use monopour_ir::{Type, Value, ops};
@@ -132,7 +132,9 @@ fn reduce_read<'c>(
         count = b.binary(ops::arith::MULI, count, along)?;
     }
     let count = b.new_symbol(count);
-    let (value, out) = (b.value(x)?, b.filled(dtype, &shape, first(kind, dtype))?);
+    let sum = accumulator(kind, dtype);
+    let start = first(b, kind, sum)?;
+    let (value, out) = (b.value(x)?, b.filled_with(sum, &shape, start)?);
     let extents = b.empty(dtype, &extents)?;
     let index = (0..rank).map(|d| Expr::Sum(vec![(d, 1), (rank + d, 1)], 0)).collect();
     let op = Structured {
@@ -141,11 +143,12 @@ fn reduce_read<'c>(
         outputs: vec![(out, (0..rank).map(Expr::Loop).collect())],
     };
     let value = b.structured(&op, |b, e| {
-        let element = step(b, before, dtype, e[0])?;
-        Ok(vec![combine(b, kind, dtype, e[2], element)?])
+        let element = convert(b, dtype, sum, e[0])?;
+        let element = step(b, before, sum, element)?;
+        Ok(vec![combine(b, kind, sum, e[2], element)?])
     })?[0];
-    let reduced = Operand::value(dtype, shape, value);
-    finish(b, &reduced, (after, &count), dtype, dtype)
+    let reduced = Operand::value(sum, shape, value);
+    finish(b, &reduced, (after, &count), sum, dtype)
 }
 
 fn reduce<'c>(
@@ -159,10 +162,9 @@ fn reduce<'c>(
     }
     let dtype = x.dtype;
     let count = axes.iter().fold(Dim::constant(1), |n, d| n.mul(&x.shape[*d]));
-    // Halves are summed as f32.
-    let sum = if matches!(dtype, DataType::F16 | DataType::Bf16) && kind == Kind::Sum { DataType::F32 } else { dtype };
-    let first = first(kind, sum);
-    let reduced = b.reduce(x, axes, (sum, first), |b, e, so_far| {
+    let sum = accumulator(kind, dtype);
+    let first = first(b, kind, sum)?;
+    let reduced = b.reduce_from(x, axes, (sum, first), |b, e, so_far| {
         let e = convert(b, dtype, sum, e)?;
         let e = step(b, before, sum, e)?;
         combine(b, kind, sum, so_far, e)
@@ -189,6 +191,7 @@ fn finish<'c>(
     b.elementwise(&[reduced], dtype, |b, e| {
         let y = match divisor {
             Some(count) if sum.is_float() => b.binary(ops::arith::DIVF, e[0], count)?,
+            Some(count) if sum.is_unsigned() => b.binary(ops::arith::DIVUI, e[0], count)?,
             Some(count) => b.binary(ops::arith::DIVSI, e[0], count)?,
             None => step(b, after, sum, e[0])?,
         };
@@ -221,20 +224,41 @@ fn folded<'c>(x: &Operand<'c>, axes: &[usize], kind: Kind) -> Option<Operand<'c>
 }
 
 /// The value with which a reduction starts.
-pub(super) fn first(kind: Kind, dtype: DataType) -> f64 {
-    let bits = dtype.bits().unwrap_or(32) as i32;
-    let (low, high) = match dtype {
-        _ if dtype.is_float() => (f64::NEG_INFINITY, f64::INFINITY),
-        DataType::Bool => (0.0, 1.0),
-        _ if dtype.is_unsigned() => (0.0, 2f64.powi(bits) - 1.0),
-        _ => (-2f64.powi(bits - 1), 2f64.powi(bits - 1) - 1.0),
-    };
-    match kind {
-        Kind::Sum => 0.0,
-        Kind::Product => 1.0,
-        Kind::Max => low,
-        Kind::Min => high,
+pub(super) fn first<'c>(b: &mut Builder<'c>, kind: Kind, dtype: DataType) -> Result<Value<'c>, Failure> {
+    let element = b.element(dtype)?;
+    if dtype.is_float() {
+        return Ok(b.number(
+            element,
+            match kind {
+                Kind::Sum => 0.0,
+                Kind::Product => 1.0,
+                Kind::Max => f64::NEG_INFINITY,
+                Kind::Min => f64::INFINITY,
+            },
+        ));
     }
+    let unused = 64 - dtype.bits().unwrap_or(64).min(64);
+    let (low, high) = match dtype {
+        DataType::Bool => (0, 1),
+        // All bits.
+        _ if dtype.is_unsigned() => (0, -1),
+        _ => (i64::MIN >> unused, i64::MAX >> unused),
+    };
+    Ok(b.int(
+        element,
+        match kind {
+            Kind::Sum => 0,
+            Kind::Product => 1,
+            Kind::Max => low,
+            Kind::Min => high,
+        },
+    ))
+}
+
+/// The type in which elements are summed or multiplied: halves as f32.
+fn accumulator(kind: Kind, dtype: DataType) -> DataType {
+    let is_half = matches!(dtype, DataType::F16 | DataType::Bf16);
+    if is_half && matches!(kind, Kind::Sum | Kind::Product) { DataType::F32 } else { dtype }
 }
 
 /// Two elements combined.
@@ -283,42 +307,67 @@ fn step<'c>(b: &mut Builder<'c>, step: Step, dtype: DataType, e: Value<'c>) -> R
     }
 }
 
-/// `log(sum(exp(x - max))) + max`.
+/// `log(sum(exp(x - max))) + max`, halves as f32.
 fn log_sum_exp<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    let x = cx.operand(0)?;
+    let dtype = cx.operand(0)?.dtype;
+    if !dtype.is_float() {
+        return Err(format!("operands of {dtype} are not supported").into());
+    }
+    let x = cast_to(b, cx.operand(0)?, wide(dtype))?;
     let plain = |kind| Reduction { before: Step::Same, kind, after: Step::Same };
     if cx.is_read(18, 1) {
-        return reduce_by_data(b, cx, |b, x, axes| {
-            let most = reduce_read(b, x, axes, plain(Kind::Max))?;
-            // Sizes of 1 are not known here: clamped indices broadcast.
-            let (source, sizes) = (b.value(&most)?, indices(b, &most.shape)?);
-            let powers = b.elementwise(&[x], x.dtype, |b, e| {
-                let mut at = vec![];
-                for (d, size) in sizes.iter().enumerate() {
-                    let index = b.loop_index(d)?;
-                    at.push(clamped(b, index, *size)?);
-                }
-                let most = b.read(source, &at)?;
-                let rest = b.binary(ops::arith::SUBF, e[0], most)?;
-                b.unary(ops::math::EXP, rest)
-            })?;
-            let sum = reduce_read(b, &powers, axes, Reduction { after: Step::Log, ..plain(Kind::Sum) })?;
-            b.elementwise(&[&sum, &most], x.dtype, |b, e| b.binary(ops::arith::ADDF, e[0], e[1]))
+        return reduce_by_data(b, cx, |b, _, axes| {
+            let most = reduce_read(b, &x, axes, plain(Kind::Max))?;
+            let (most, powers) = powers_of_rest(b, &x, &most)?;
+            let sum = reduce_read(b, &powers, axes, plain(Kind::Sum))?;
+            log_plus(b, &sum, &most, dtype)
         });
     }
     let axes = axes(cx, &Since(18), x.rank())?.unwrap_or_default();
-    let most = reduce(b, x, &axes, plain(Kind::Max))?;
-    let most_kept = kept(b, &most, x, &axes)?;
-    let powers = b.elementwise(&[x, &most_kept], x.dtype, |b, e| {
+    let most = reduce(b, &x, &axes, plain(Kind::Max))?;
+    let most = kept(b, &most, &x, &axes)?;
+    let (most, powers) = powers_of_rest(b, &x, &most)?;
+    let sum = reduce(b, &powers, &axes, plain(Kind::Sum))?;
+    let sum = kept(b, &sum, &x, &axes)?;
+    let result = log_plus(b, &sum, &most, dtype)?;
+    if cx.flag("keepdims", true)? {
+        return Ok(vec![result]);
+    }
+    let shape: Vec<Dim> = (0..x.rank()).filter(|d| !axes.contains(d)).map(|d| x.shape[d].clone()).collect();
+    Ok(vec![b.reshaped(&result, &shape)?])
+}
+
+/// The maximum, 0 where it is not finite, and `exp(x - max)` with that.
+fn powers_of_rest<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    most: &Operand<'c>,
+) -> Result<(Operand<'c>, Operand<'c>), Failure> {
+    let most = b.elementwise(&[most], x.dtype, |b, e| {
+        let (size, infinity, zero) =
+            (b.unary(ops::math::ABSF, e[0])?, b.number(e[0].ty(), f64::INFINITY), b.number(e[0].ty(), 0.0));
+        let is_finite = b.compare(CmpF::Olt, size, infinity)?;
+        b.select(is_finite, e[0], zero)
+    })?;
+    let powers = b.elementwise_of_shape(&[x, &most], x.dtype, x.shape.clone(), |b, e| {
         let rest = b.binary(ops::arith::SUBF, e[0], e[1])?;
         b.unary(ops::math::EXP, rest)
     })?;
-    let sum = reduce(b, &powers, &axes, plain(Kind::Sum))?;
-    let result = b.elementwise(&[&sum, &most], x.dtype, |b, e| {
+    Ok((most, powers))
+}
+
+/// `log(sum) + most`.
+fn log_plus<'c>(
+    b: &mut Builder<'c>,
+    sum: &Operand<'c>,
+    most: &Operand<'c>,
+    dtype: DataType,
+) -> Result<Operand<'c>, Failure> {
+    b.elementwise(&[sum, most], dtype, |b, e| {
         let log = b.unary(ops::math::LOG, e[0])?;
-        b.binary(ops::arith::ADDF, log, e[1])
-    })?;
-    Ok(vec![if cx.flag("keepdims", true)? { kept(b, &result, x, &axes)? } else { result }])
+        let result = b.binary(ops::arith::ADDF, log, e[1])?;
+        convert(b, sum.dtype, dtype, result)
+    })
 }
 
 /// The sum over axes, or another reduction, without the axes.
@@ -343,7 +392,8 @@ fn arg<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, largest: bool) -> Resu
     let kept_dims: Vec<usize> = (0..x.rank()).filter(|d| *d != axis).collect();
     let shape: Vec<Dim> = kept_dims.iter().map(|d| x.shape[*d].clone()).collect();
     let kind = if largest { Kind::Max } else { Kind::Min };
-    let best = b.filled(x.dtype, &shape, first(kind, x.dtype))?;
+    let start = first(b, kind, x.dtype)?;
+    let best = b.filled_with(x.dtype, &shape, start)?;
     let place = b.filled(DataType::I64, &shape, 0.0)?;
     let value = b.value(x)?;
     let out: Vec<Expr> = kept_dims.iter().map(|d| Expr::Loop(*d)).collect();

@@ -1,7 +1,8 @@
 //! Pooling over regions of images.
 
 use super::scalars::{
-    Made, add, between, both, clamped, div, element, indices, like, most, mul, narrowed, sub, to_float, to_index, wide,
+    Made, add, between, both, clamped, div, element, indices, like, most, mul, narrowed, neighbours, sub, to_float,
+    to_index, wide,
 };
 use crate::onnx::Results;
 use crate::onnx::operand::Operand;
@@ -62,10 +63,15 @@ impl<'c> Regions<'c> {
     }
 }
 
+/// Whether an operand is regions of that many numbers.
+fn are_regions(rois: &Operand, numbers: i64) -> bool {
+    rois.rank() == 2 && rois.shape[1].as_constant().is_none_or(|n| n == numbers)
+}
+
 fn roi_align<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, rois, batch) = (cx.operand(0)?, cx.operand(1)?, cx.operand(2)?);
-    if x.rank() != 4 || rois.rank() != 2 || batch.rank() != 1 || !x.dtype.is_float() {
-        return Err("its image is not of rank 4, or its regions are not of rank 2".into());
+    if x.rank() != 4 || !are_regions(rois, 4) || batch.rank() != 1 || !x.dtype.is_float() {
+        return Err("its image is not of rank 4, or its regions are not four numbers each".into());
     }
     let default = if cx.opset() < 16 { "output_half_pixel" } else { "half_pixel" };
     let half_pixel = cx.string("coordinate_transformation_mode", default)? == "half_pixel";
@@ -211,21 +217,13 @@ fn pair<'c>(b: &mut Builder<'c>, place: Value<'c>, size: Value<'c>) -> Result<Pa
     let (from, to) = (b.compare(CmpF::Ole, minus, place)?, b.compare(CmpF::Ole, place, length)?);
     let inside = both(b, from, to)?;
     let last = sub(b, length, one)?;
-    let place = between(b, place, [zero, last])?;
-    let floor = b.unary(ops::math::FLOOR, place)?;
-    let ratio = sub(b, place, floor)?;
-    let rest = sub(b, one, ratio)?;
-    let low = to_index(b, floor)?;
-    let one = like(b, low, 1.0);
-    let high = add(b, low, one)?;
-    let high = clamped(b, high, size)?;
-    Ok((inside, vec![(low, rest), (high, ratio)]))
+    Ok((inside, neighbours(b, place, [zero, last], size)?.into()))
 }
 
 fn max_roi_pool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, rois) = (cx.operand(0)?, cx.operand(1)?);
-    if x.rank() != 4 || rois.rank() != 2 || !x.dtype.is_float() {
-        return Err("its image is not of rank 4, or its regions are not of rank 2".into());
+    if x.rank() != 4 || !are_regions(rois, 5) || !x.dtype.is_float() {
+        return Err("its image is not of rank 4, or its regions are not five numbers each".into());
     }
     let pooled = cx.ints("pooled_shape")?.filter(|p| p.len() == 2 && p.iter().all(|n| *n > 0));
     let pooled = pooled.ok_or("attribute 'pooled_shape' is missing")?;

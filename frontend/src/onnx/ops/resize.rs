@@ -9,7 +9,7 @@
 
 use super::resize_axes::{Along, axes};
 use super::scalars::{Made, add, between, clamped, element, is_inside, like, mul, narrowed, sub};
-use super::scalars::{to_float, to_index, wide};
+use super::scalars::{neighbours, to_float, to_index, wide};
 use crate::onnx::Results;
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::CmpF;
@@ -37,6 +37,8 @@ enum Rounding {
     PreferCeil,
     Floor,
     Ceil,
+    /// Before version 11: the next element along an axis that shrinks, else the one before.
+    ByScale,
 }
 
 /// The attributes.
@@ -51,13 +53,10 @@ struct Kernel {
     beyond: Option<f64>,
 }
 
-fn kernel(cx: &NodeContext, all: &[Along]) -> Result<Kernel, Failure> {
-    let shrinks = all.iter().any(|along| along.scale.known().is_some_and(|s| s < 1.0));
+fn kernel(cx: &NodeContext) -> Result<Kernel, Failure> {
     let mode = match cx.string("mode", "nearest")?.as_str() {
         "nearest" => Mode::Nearest(match cx.string("nearest_mode", "round_prefer_floor")?.as_str() {
-            // Before version 11: the next element where the image shrinks.
-            _ if cx.opset() < 11 && shrinks => Rounding::Ceil,
-            _ if cx.opset() < 11 => Rounding::Floor,
+            _ if cx.opset() < 11 => Rounding::ByScale,
             "round_prefer_floor" => Rounding::PreferFloor,
             "round_prefer_ceil" => Rounding::PreferCeil,
             "floor" => Rounding::Floor,
@@ -84,7 +83,7 @@ fn resize<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if all.is_empty() {
         return Ok(vec![x.clone()]);
     }
-    let kernel = kernel(cx, &all)?;
+    let kernel = kernel(cx)?;
     if matches!(kernel.mode, Mode::Nearest(_)) {
         return Ok(vec![joint(b, x, shape, &all, kernel)?]);
     }
@@ -178,6 +177,7 @@ fn weighted<'c>(
 
 fn nearest_index<'c>(b: &mut Builder<'c>, place: Value<'c>, along: &Along<'c>, rounding: Rounding) -> Made<'c> {
     let half = like(b, place, 0.5);
+    let shrinks = along.scale.known().is_some_and(|scale| scale < 1.0);
     let rounded = match rounding {
         Rounding::PreferFloor => {
             let moved = sub(b, place, half)?;
@@ -187,8 +187,9 @@ fn nearest_index<'c>(b: &mut Builder<'c>, place: Value<'c>, along: &Along<'c>, r
             let moved = add(b, place, half)?;
             b.unary(ops::math::FLOOR, moved)?
         }
-        Rounding::Floor => b.unary(ops::math::FLOOR, place)?,
         Rounding::Ceil => b.unary(ops::math::CEIL, place)?,
+        Rounding::ByScale if shrinks => b.unary(ops::math::CEIL, place)?,
+        Rounding::Floor | Rounding::ByScale => b.unary(ops::math::FLOOR, place)?,
     };
     let range = along.range(b, 0.0)?;
     let rounded = between(b, rounded, range)?;
@@ -202,16 +203,8 @@ fn two_taps<'c>(
     along: &Along<'c>,
 ) -> Result<Vec<(Value<'c>, Option<Value<'c>>)>, Failure> {
     let range = along.range(b, 0.0)?;
-    let place = between(b, place, range)?;
-    let floor = b.unary(ops::math::FLOOR, place)?;
-    let ratio = sub(b, place, floor)?;
-    let one = like(b, ratio, 1.0);
-    let rest = sub(b, one, ratio)?;
-    let first = to_index(b, floor)?;
-    let one = like(b, first, 1.0);
-    let second = add(b, first, one)?;
-    let second = clamped(b, second, along.size)?;
-    Ok(vec![(first, Some(rest)), (second, Some(ratio))])
+    let taps = neighbours(b, place, range, along.size)?;
+    Ok(taps.map(|(index, weight)| (index, Some(weight))).into())
 }
 
 /// The cubic kernel at a distance that is not negative.

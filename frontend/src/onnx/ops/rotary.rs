@@ -48,6 +48,9 @@ fn contrib_rotary<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<
     if cx.flag("is_packed_batching", false)? {
         return Err("packed batches are not supported".into());
     }
+    if !matches!(places.rank(), 1 | 2) || cos.rank() != 2 {
+        return Err("its positions are not of rank 1 or 2, or its tables are not of rank 2".into());
+    }
     let position = if places.rank() == 1 { Position::From(places) } else { Position::Rows(places) };
     let rotation = Rotation { tables: [cos, sin], position, interleaved: cx.flag("interleaved", false)? };
     let mut heads = cx.int("num_heads", 0)?;
@@ -82,6 +85,52 @@ fn by_layout<'c>(
     }
 }
 
+impl Rotation<'_, '_> {
+    /// The rank of the tables.
+    fn table_rank(&self) -> usize {
+        if matches!(self.position, Position::InTables) { 3 } else { 2 }
+    }
+}
+
+/// The number of pairs that are turned, if tables and operand have them.
+fn check_tables(x: &Operand, turned: &Dim, rotation: &Rotation) -> Result<Dim, Failure> {
+    let rank = rotation.table_rank();
+    if rotation.tables.iter().any(|table| table.rank() != rank) {
+        return Err(format!("its tables are not of rank {rank}").into());
+    }
+    let half = turned.floor_div(&2.into()).unwrap_or_default();
+    let fits =
+        |table: &&&Operand| table.shape[rank - 1].as_constant().zip(half.as_constant()).is_none_or(|(a, b)| a == b);
+    if let Some(table) = rotation.tables.iter().find(|table| !fits(table)) {
+        return Err(format!("a table of width {} for {half} pairs", table.shape[rank - 1]).into());
+    }
+    if turned.as_constant().zip(x.shape[3].as_constant()).is_some_and(|(turned, size)| turned > size) {
+        return Err(format!("{turned} elements of {} cannot be turned", x.shape[3]).into());
+    }
+    Ok(half)
+}
+
+/// The operand of positions with its indices.
+fn positions<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    token: usize,
+    position: &Position<'_, 'c>,
+) -> Result<Option<(Value<'c>, Vec<Expr>)>, Failure> {
+    Ok(match position {
+        Position::InTables => None,
+        Position::Rows(rows) => {
+            let (value, mut exprs) = b.broadcast_view(rows, &[x.shape[0].clone(), x.shape[token].clone()])?;
+            for expr in exprs.iter_mut().filter(|expr| matches!(expr, Expr::Loop(1))) {
+                *expr = Expr::Loop(token);
+            }
+            Some((value, exprs))
+        }
+        Position::From(first) if first.shape[0].is(1) => Some((b.keep_dims(first, &[])?, vec![])),
+        Position::From(first) => Some((b.value(first)?, vec![Expr::Loop(0)])),
+    })
+}
+
 /// Turns the first `turned` elements of the last of four dimensions; tokens are dimension `token`.
 pub(super) fn rotated<'c>(
     b: &mut Builder<'c>,
@@ -90,29 +139,19 @@ pub(super) fn rotated<'c>(
     turned: Dim,
     rotation: &Rotation<'_, 'c>,
 ) -> Result<Operand<'c>, Failure> {
-    let [cos, sin] = rotation.tables;
-    let rank = if matches!(rotation.position, Position::InTables) { 3 } else { 2 };
-    if cos.rank() != rank || sin.rank() != rank {
-        return Err(format!("its tables are not of rank {rank}").into());
+    let ([cos, sin], rank) = (rotation.tables, rotation.table_rank());
+    let half = check_tables(x, &turned, rotation)?;
+    // One row for all batches or tokens broadcasts.
+    let mut whole = vec![];
+    for table in rotation.tables {
+        whole.push((0..rank - 1).map(|d| table.shape[d].is(1)).collect::<Vec<_>>());
     }
-    let half = turned.floor_div(&2.into()).unwrap_or_default();
+    let is_broadcast = matches!(rotation.position, Position::InTables);
     let partly = turned != x.shape[3];
     let (source, tables) = (b.value(x)?, [b.value(cos)?, b.value(sin)?]);
     let (turned, half) = (b.index(&turned)?, b.index(&half)?);
     let mut inputs = vec![(source, identity(4))];
-    match &rotation.position {
-        Position::InTables => {}
-        Position::Rows(rows) => {
-            inputs.push(b.broadcast_view(rows, &[x.shape[0].clone(), x.shape[token].clone()])?);
-            for expr in &mut inputs[1].1 {
-                if matches!(expr, Expr::Loop(1)) {
-                    *expr = Expr::Loop(token);
-                }
-            }
-        }
-        Position::From(first) if first.shape[0].is(1) => inputs.push((b.keep_dims(first, &[])?, vec![])),
-        Position::From(first) => inputs.push((b.value(first)?, vec![Expr::Loop(0)])),
-    }
+    inputs.extend(positions(b, x, token, &rotation.position)?);
     let out = b.empty(x.dtype, &x.shape)?;
     let op = Structured { loops: vec![LoopKind::Parallel; 4], inputs, outputs: vec![(out, identity(4))] };
     let value = b.structured(&op, |b, e| {
@@ -128,8 +167,12 @@ pub(super) fn rotated<'c>(
         row.push(pair.column);
         let partner = b.read(source, &[at[0], at[1], at[2], pair.partner])?;
         let mut factors = vec![];
-        for table in tables {
-            factors.push(b.read(table, &row)?);
+        for (table, is_one) in tables.into_iter().zip(&whole) {
+            let mut place = row.clone();
+            for d in (0..rank - 1).filter(|d| is_broadcast && is_one[*d]) {
+                place[d] = b.int(at[0].ty(), 0);
+            }
+            factors.push(b.read(table, &place)?);
         }
         let (own, other) =
             (b.binary(ops::arith::MULF, e[0], factors[0])?, b.binary(ops::arith::MULF, partner, factors[1])?);

@@ -63,6 +63,24 @@ pub(super) fn clamped<'c>(b: &mut Builder<'c>, at: Value<'c>, size: Value<'c>) -
     most(b, at, zero)
 }
 
+/// The elements around a place, which is kept in a range, with their weights.
+pub(super) fn neighbours<'c>(
+    b: &mut Builder<'c>,
+    place: Value<'c>,
+    range: [Value<'c>; 2],
+    size: Value<'c>,
+) -> Result<[(Value<'c>, Value<'c>); 2], Failure> {
+    let place = between(b, place, range)?;
+    let floor = b.unary(ops::math::FLOOR, place)?;
+    let ratio = sub(b, place, floor)?;
+    let one = like(b, ratio, 1.0);
+    let rest = sub(b, one, ratio)?;
+    let low = to_index(b, floor)?;
+    let one = like(b, low, 1.0);
+    let high = add(b, low, one)?;
+    Ok([(low, rest), (clamped(b, high, size)?, ratio)])
+}
+
 /// Whether an index is at least 0 and less than `size`.
 pub(super) fn is_inside<'c>(b: &mut Builder<'c>, at: Value<'c>, size: Value<'c>) -> Made<'c> {
     // Unsigned less.

@@ -9,6 +9,7 @@ use super::cumulative::lower_bound;
 use super::indexing::as_index;
 use super::movement::in_range;
 use super::reductions::{Kind, combine, first};
+use super::scalars::{both, clamped, is_inside};
 use super::sorting::{Order, order_along};
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::CmpI;
@@ -44,6 +45,9 @@ fn scatter_elements<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result
     if indices.rank() != rank || updates.rank() != rank || x.dtype != updates.dtype {
         return Err("its operands are of different ranks or types".into());
     }
+    if indices.shape.iter().any(|d| d.is(0)) {
+        return Ok(vec![x.clone()]);
+    }
     // Along the axis as long as the operand, else as wide as the updates.
     let mut shape = indices.shape.clone();
     shape[axis] = x.shape[axis].clone();
@@ -54,11 +58,14 @@ fn scatter_elements<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result
     let kind = reduction(cx)?;
     let given = b.value(updates)?;
     let (dtype, start, mut inputs) = match kind {
-        None => (DataType::I32, -1.0, vec![]),
-        Some(kind) => (x.dtype, first(kind, x.dtype), vec![(given, along(rank))]),
+        None => {
+            let element = b.element(DataType::I32)?;
+            (DataType::I32, b.int(element, -1), vec![])
+        }
+        Some(kind) => (x.dtype, first(b, kind, x.dtype)?, vec![(given, along(rank))]),
     };
     inputs.push((at, along(rank)));
-    let out = b.filled(dtype, &shape, start)?;
+    let out = b.filled_with(dtype, &shape, start)?;
     let op = Structured { loops, inputs, outputs: vec![(out, structured::identity(rank))] };
     let found = b.structured(&op, |b, e| {
         let (index, so_far) = (e[e.len() - 2], e[e.len() - 1]);
@@ -70,8 +77,7 @@ fn scatter_elements<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result
             let number = b.select(is_it, number, so_far)?;
             return Ok(vec![b.binary(ops::arith::MAXSI, so_far, number)?]);
         };
-        let neutral = b.number(so_far.ty(), start);
-        let update = b.select(is_it, e[0], neutral)?;
+        let update = b.select(is_it, e[0], start)?;
         Ok(vec![combine(b, kind, x.dtype, so_far, update)?])
     })?[0];
     let found = Found { value: found, shape, axis, kind };
@@ -140,8 +146,11 @@ fn scatter_nd<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     if depth > x.rank() || x.dtype != updates.dtype {
         return Err(format!("{depth} indices do not fit an operand of rank {}", x.rank()).into());
     }
-    let product = |dims: &[Dim]| dims.iter().fold(Dim::constant(1), |n, d| n.mul(d));
-    let (places, width, count) = (product(&x.shape[..depth]), product(&x.shape[depth..]), product(outer));
+    let (places, width, count) =
+        (Dim::product(&x.shape[..depth]), Dim::product(&x.shape[depth..]), Dim::product(outer));
+    if updates.shape.iter().chain(outer).any(|d| d.is(0)) {
+        return Ok(vec![x.clone()]);
+    }
     let rows = b.reshaped(x, &[places.clone(), width.clone()])?;
     let given = b.reshaped(updates, &[count.clone(), width.clone()])?;
     let tuples = b.reshaped(indices, &[count.clone(), last.clone()])?;
@@ -153,7 +162,7 @@ fn scatter_nd<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     Ok(vec![b.reshaped(&rows, &x.shape)?])
 }
 
-/// The row-major place of each index tuple, as i32.
+/// The row-major place of each index tuple, as i32; -1 of one with an index outside.
 fn flat_places<'c>(
     b: &mut Builder<'c>,
     tuples: &Operand<'c>,
@@ -163,14 +172,18 @@ fn flat_places<'c>(
     let source = b.value(tuples)?;
     let sizes: Vec<Value> = shape.iter().map(|d| b.index(d)).collect::<Result<_, _>>()?;
     b.computed(DataType::I32, std::slice::from_ref(count), |b, at| {
-        let mut flat = b.int(at[0].ty(), 0);
+        let (mut flat, mut is_place) = (b.int(at[0].ty(), 0), b.int(Type::integer(b.context(), 1), 1));
         for (k, size) in sizes.iter().enumerate() {
             let k = b.int(size.ty(), k as i64);
             let index = b.read(source, &[at[0], k])?;
             let index = in_range(b, index, *size)?;
+            let inside = is_inside(b, index, *size)?;
+            is_place = both(b, is_place, inside)?;
             let scaled = b.binary(ops::arith::MULI, flat, *size)?;
             flat = b.binary(ops::arith::ADDI, scaled, index)?;
         }
+        let none = b.int(flat.ty(), -1);
+        let flat = b.select(is_place, flat, none)?;
         b.op(ops::arith::INDEX_CAST, &[flat], Type::integer(b.context(), 32))
     })
 }
@@ -250,8 +263,8 @@ fn combined_updates<'c>(
     flat: &Operand<'c>,
     kind: Kind,
 ) -> Result<Operand<'c>, Failure> {
-    let start = first(kind, rows.dtype);
-    let (at, updates, out) = (b.value(flat)?, b.value(given)?, b.filled(rows.dtype, &rows.shape, start)?);
+    let start = first(b, kind, rows.dtype)?;
+    let (at, updates, out) = (b.value(flat)?, b.value(given)?, b.filled_with(rows.dtype, &rows.shape, start)?);
     let op = Structured {
         loops: vec![LoopKind::Parallel, LoopKind::Parallel, LoopKind::Reduction],
         inputs: vec![(at, vec![Expr::Loop(2)]), (updates, [2, 1].map(Expr::Loop).to_vec())],
@@ -260,8 +273,8 @@ fn combined_updates<'c>(
     let value = b.structured(&op, |b, e| {
         let own = b.loop_index(0)?;
         let own = b.op(ops::arith::INDEX_CAST, &[own], e[0].ty())?;
-        let (is_it, neutral) = (b.compare(CmpI::Eq, e[0], own)?, b.number(e[1].ty(), start));
-        let update = b.select(is_it, e[1], neutral)?;
+        let is_it = b.compare(CmpI::Eq, e[0], own)?;
+        let update = b.select(is_it, e[1], start)?;
         Ok(vec![combine(b, kind, rows.dtype, e[2], update)?])
     })?[0];
     let found = Operand::value(rows.dtype, rows.shape.clone(), value);
@@ -280,11 +293,14 @@ fn tensor_scatter<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<
     if axis == 0 || updates.rank() != x.rank() || updates.dtype != x.dtype {
         return Err("its operands are of different ranks or types, or its axis is that of the batches".into());
     }
+    if updates.shape.iter().any(|d| d.is(0)) {
+        return Ok(vec![x.clone()]);
+    }
     let (source, given) = (b.value(x)?, b.value(updates)?);
     let positions = cx.optional(2).map(|o| b.value(o)).transpose()?;
     let (size, count) = (b.index(&x.shape[axis])?, b.index(&updates.shape[axis])?);
     let result = b.computed(x.dtype, &x.shape, |b, at| {
-        let (zero, one) = (b.int(size.ty(), 0), b.int(size.ty(), 1));
+        let zero = b.int(size.ty(), 0);
         let first = match positions {
             Some(positions) => {
                 let first = b.read(positions, &[at[0]])?;
@@ -300,10 +316,8 @@ fn tensor_scatter<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<
         }
         let (from, to) = (b.compare(CmpI::Sge, rest, zero)?, b.compare(CmpI::Slt, rest, count)?);
         let inside = b.binary(ops::arith::ANDI, from, to)?;
-        let last = b.binary(ops::arith::SUBI, count, one)?;
         let mut place = at.to_vec();
-        place[axis] = b.binary(ops::arith::MAXSI, rest, zero)?;
-        place[axis] = b.binary(ops::arith::MINSI, place[axis], last)?;
+        place[axis] = clamped(b, rest, count)?;
         let (new, old) = (b.read(given, &place)?, b.read(source, at)?);
         b.select(inside, new, old)
     })?;

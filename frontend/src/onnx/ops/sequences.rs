@@ -92,7 +92,8 @@ fn split<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
             }
         }
     };
-    if sizes.iter().sum::<i64>() != size {
+    let sum = sizes.iter().try_fold(0i64, |sum, part| sum.checked_add(*part).filter(|_| *part >= 0));
+    if sum != Some(size) {
         return Err(format!("its parts do not sum up to {size}").into());
     }
     let (mut parts, mut from) = (vec![], 0);

@@ -1,5 +1,7 @@
 //! Shapes, views and constants.
 
+use super::compare::cast_to;
+use super::normalization::stash_type;
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
@@ -34,10 +36,15 @@ fn dropout<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if trains && cx.optional(2).and_then(|t| t.as_ints()) != Some(vec![0]) {
         return Err("training is not supported".into());
     }
+    // Before version 7 a node says that it does not train.
+    if cx.opset() < 7 && !cx.flag("is_test", false)? {
+        return Err("training is not supported".into());
+    }
     let mut results = vec![x.clone()];
     if cx.wants(1) {
-        let mask = b.filled(DataType::Bool, &x.shape, 1.0)?;
-        results.push(Operand::value(DataType::Bool, x.shape.clone(), mask));
+        let dtype = if cx.opset() < 10 { x.dtype } else { DataType::Bool };
+        let mask = b.filled(dtype, &x.shape, 1.0)?;
+        results.push(Operand::value(dtype, x.shape.clone(), mask));
     }
     Ok(results)
 }
@@ -108,12 +115,11 @@ fn reshape<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
             shape.push(size.clone());
         }
     }
-    let product = |shape: &[Dim]| shape.iter().fold(Dim::constant(1), |n, d| n.mul(d));
-    let (total, given) = (x.elements(), product(&shape));
+    let (total, given) = (x.elements(), Dim::product(&shape));
     if let Some(at) = open {
         shape[at] = total.floor_div(&given).unwrap_or_default();
     }
-    if let (Some(a), Some(b)) = (total.as_constant(), product(&shape).as_constant())
+    if let (Some(a), Some(b)) = (total.as_constant(), Dim::product(&shape).as_constant())
         && a != b
     {
         return Err(format!("{a} elements do not have the shape {}", crate::onnx::operand_shape(&wanted)).into());
@@ -156,8 +162,7 @@ fn flatten<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
     let axis = cx.int("axis", 1)?;
     let axis = if axis == x.rank() as i64 { x.rank() } else { cx.axis(axis, x.rank().max(1))? };
-    let product = |dims: &[Dim]| dims.iter().fold(Dim::constant(1), |n, d| n.mul(d));
-    let shape = [product(&x.shape[..axis]), product(&x.shape[axis..])];
+    let shape = [Dim::product(&x.shape[..axis]), Dim::product(&x.shape[axis..])];
     Ok(vec![b.reshaped(x, &shape)?])
 }
 
@@ -245,11 +250,30 @@ pub(super) fn broadcast_to<'c>(b: &mut Builder<'c>, x: &Operand<'c>, shape: Vec<
 }
 
 fn range<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    let [start, limit, delta] = [cx.operand(0)?, cx.operand(1)?, cx.operand(2)?];
-    let dtype = start.dtype;
+    let dtype = cx.operand(0)?.dtype;
+    let stash = match dtype {
+        DataType::F16 | DataType::Bf16 => stash_type(cx, dtype)?,
+        _ => dtype,
+    };
+    let mut bounds = vec![];
+    for at in 0..3 {
+        bounds.push(cast_to(b, cx.operand(at)?, stash)?);
+    }
+    let result = range_of(b, stash, [&bounds[0], &bounds[1], &bounds[2]])?;
+    Ok(vec![cast_to(b, &result, dtype)?])
+}
+
+fn range_of<'c>(
+    b: &mut Builder<'c>,
+    dtype: DataType,
+    [start, limit, delta]: [&Operand<'c>; 3],
+) -> Result<Operand<'c>, Failure> {
     if dtype.is_float() {
         let [s, l, d] = [start, limit, delta].map(|o| o.as_scalar());
         let (Some(s), Some(l), Some(d)) = (s, l, d) else { return range_by_data(b, dtype, [start, limit, delta]) };
+        if d == 0.0 {
+            return Err("its step is 0".into());
+        }
         let count = ((l - s) / d).ceil().max(0.0) as i64;
         return ramp(b, dtype, count.into(), (start, delta));
     }
@@ -261,17 +285,23 @@ fn range<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if step == 0 {
         return Err("its step is 0".into());
     }
-    let span = if step > 0 { l.sub(&s) } else { s.sub(&l) };
-    let count = span.ceil_div(step.abs()).unwrap_or_default().at_least(&0.into());
+    let (from, to) = if step > 0 { (&s, &l) } else { (&l, &s) };
+    let is_far = from.as_constant().zip(to.as_constant()).is_some_and(|(from, to)| to.checked_sub(from).is_none());
+    let size = step.checked_abs().filter(|_| !is_far).ok_or("its span or step does not fit 63 bits")?;
+    let count = to.sub(from).ceil_div(size).unwrap_or_default().at_least(&0.into());
     if let Some(n) = count.as_constant().filter(|n| *n <= 4096) {
-        let values = (0..n).map(|i| s.plus(i * step)).collect();
-        return Ok(vec![Operand::sizes(dtype, vec![n], values)]);
+        let values = (0..n).map(|i| s.plus(i.wrapping_mul(step))).collect();
+        return Ok(Operand::sizes(dtype, vec![n], values));
     }
     ramp(b, dtype, count, (start, delta))
 }
 
 /// The number of elements is computed at run time.
-fn range_by_data<'c>(b: &mut Builder<'c>, dtype: DataType, [start, limit, delta]: [&Operand<'c>; 3]) -> Results<'c> {
+fn range_by_data<'c>(
+    b: &mut Builder<'c>,
+    dtype: DataType,
+    [start, limit, delta]: [&Operand<'c>; 3],
+) -> Result<Operand<'c>, Failure> {
     let index = Type::index(b.context());
     let [s, l, d] = [scalar(b, start)?, scalar(b, limit)?, scalar(b, delta)?];
     let count = if dtype.is_float() {
@@ -298,7 +328,7 @@ fn ramp<'c>(
     dtype: DataType,
     count: Dim,
     (start, delta): (&Operand<'c>, &Operand<'c>),
-) -> Results<'c> {
+) -> Result<Operand<'c>, Failure> {
     let element = b.element(dtype)?;
     let (start, delta) = (scalar(b, start)?, scalar(b, delta)?);
     let shape = vec![count];
@@ -317,14 +347,13 @@ fn ramp<'c>(
         let moved = b.binary(ops::arith::MULF, at, delta)?;
         Ok(vec![b.binary(ops::arith::ADDF, start, moved)?])
     })?[0];
-    Ok(vec![Operand::value(dtype, shape, value)])
+    Ok(Operand::value(dtype, shape, value))
 }
 
 /// The one element of an operand, as a scalar.
 pub(super) fn scalar<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<Value<'c>, Failure> {
-    let element = b.element(x.dtype)?;
-    if let Some(number) = x.as_scalar() {
-        return Ok(b.number(element, number));
+    if let Some(constant) = b.scalar(x)? {
+        return Ok(constant);
     }
     let flat = b.reshaped(x, &[])?;
     let value = b.value(&flat)?;

@@ -2,7 +2,7 @@
 
 use super::compare::{cast_to, convert};
 use super::products::matmul;
-use super::scalars::{Made, add, between, div, element, like, most, mul, sub, to_float, wide};
+use super::scalars::{Made, add, between, div, element, is_inside, like, most, mul, sub, to_float, wide};
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::{CmpF, CmpI};
 use crate::onnx::symbolic::Dim;
@@ -209,14 +209,18 @@ fn stft<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let step = one_size(b, cx.operand(1)?)?;
     let length = match (cx.optional(3), weights) {
         (Some(length), _) => one_size(b, length)?,
-        (None, Some(weights)) => weights.shape.first().ok_or("its window is one number")?.clone(),
+        (None, Some(weights)) => weights.elements(),
         (None, None) => return Err("it has neither a window nor a frame length".into()),
     };
     let parts = parts.as_constant().filter(|p| matches!(p, 1 | 2)).ok_or("its parts are not 1 or 2")?;
     let frames = points.sub(&length).floor_div(&step).ok_or("its step is 0")?.plus(1);
     let x = b.reshaped(x, &[batch.clone(), points, parts.into()])?;
     let (source, by) = ((b.value(&x)?, x.dtype), b.index(&step)?);
-    let weights = weights.map(|w| Ok::<_, Failure>((b.value(w)?, w.dtype))).transpose()?;
+    if weights.is_some_and(|w| w.rank() != 1) {
+        return Err("its window is not of rank 1".into());
+    }
+    // Beyond a window weights are 0.
+    let weights = weights.map(|w| Ok::<_, Failure>((b.value(w)?, w.dtype, b.index(&w.shape[0])?))).transpose()?;
     let sum = wide(x.dtype);
     let shape = vec![batch.clone(), frames.clone(), length.clone(), parts.into()];
     let framed = b.computed(sum, &shape, |b, at| {
@@ -224,8 +228,10 @@ fn stft<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         let place = add(b, first, at[2])?;
         let value = element(b, source, &[at[0], place, at[3]], sum)?;
         let Some(weights) = weights else { return Ok(value) };
-        let weight = element(b, weights, &at[2..3], sum)?;
-        mul(b, value, weight)
+        let weight = element(b, (weights.0, weights.1), &at[2..3], sum)?;
+        let weighted = mul(b, value, weight)?;
+        let (inside, zero) = (is_inside(b, at[2], weights.2)?, like(b, weighted, 0.0));
+        b.select(inside, weighted, zero)
     })?;
     let bins = length.floor_div(&2.into()).unwrap_or_default().plus(1);
     let to = if cx.flag("onesided", true)? { bins } else { length.clone() };

@@ -138,16 +138,26 @@ fn slice_by_data<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'
         let first: Vec<Dim> = first.into_iter().map(|start| b.size(start)).collect();
         return Ok(vec![b.slice(x, &first, &shape, &vec![1; x.rank()])?]);
     }
+    Ok(vec![stepped(b, x, shape, &first, &by)?])
+}
+
+/// The elements of an operand from `first` on, by steps that may be negative.
+fn stepped<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    shape: Vec<Dim>,
+    first: &[Value<'c>],
+    steps: &[Value<'c>],
+) -> Result<Operand<'c>, Failure> {
     let source = b.value(x)?;
-    let result = indexed(b, x, shape, |b, at| {
+    indexed(b, x, shape, |b, at| {
         let mut place = vec![];
-        for ((at, first), by) in at.iter().zip(&first).zip(&by) {
-            let moved = b.binary(ops::arith::MULI, *at, *by)?;
+        for ((at, first), step) in at.iter().zip(first).zip(steps) {
+            let moved = b.binary(ops::arith::MULI, *at, *step)?;
             place.push(b.binary(ops::arith::ADDI, *first, moved)?);
         }
         Ok((source, place))
-    })?;
-    Ok(vec![result])
+    })
 }
 
 fn bounds(start: &Dim, end: &Dim, size: &Dim, axis: usize, step: i64) -> Result<Bounds, Failure> {
@@ -172,10 +182,12 @@ fn slice_by<'c>(b: &mut Builder<'c>, x: &Operand<'c>, all: &[Bounds]) -> Result<
     let (mut first, mut shape, mut steps) = (vec![Dim::default(); x.rank()], x.shape.clone(), vec![1; x.rank()]);
     for bounds in all {
         let span = if bounds.step > 0 { bounds.end.sub(&bounds.start) } else { bounds.start.sub(&bounds.end) };
-        let count = span.ceil_div(bounds.step.abs()).unwrap_or_default().at_least(&Dim::constant(0));
+        // Larger steps end every dimension alike.
+        let step = bounds.step.clamp(-i64::MAX / 2, i64::MAX / 2);
+        let count = span.ceil_div(step.abs()).unwrap_or_default().at_least(&Dim::constant(0));
         first[bounds.axis] = bounds.start.clone();
         shape[bounds.axis] = count;
-        steps[bounds.axis] = bounds.step;
+        steps[bounds.axis] = step;
     }
     if let Some(folded) = folded(x, &first, &shape, &steps) {
         return Ok(folded);
@@ -190,17 +202,10 @@ fn slice_by<'c>(b: &mut Builder<'c>, x: &Operand<'c>, all: &[Bounds]) -> Result<
     if steps.iter().all(|s| *s > 0) {
         return b.slice(x, &first, &shape, &steps);
     }
-    let source = b.value(x)?;
     let first: Vec<Value> = first.iter().map(|d| b.index(d)).collect::<Result<_, _>>()?;
-    indexed(b, x, shape, |b, at| {
-        let mut place = vec![];
-        for ((at, first), step) in at.iter().zip(&first).zip(&steps) {
-            let step = b.int(at.ty(), *step);
-            let moved = b.binary(ops::arith::MULI, *at, step)?;
-            place.push(b.binary(ops::arith::ADDI, *first, moved)?);
-        }
-        Ok((source, place))
-    })
+    let index = Type::index(b.context());
+    let steps: Vec<Value> = steps.iter().map(|step| b.int(index, *step)).collect();
+    stepped(b, x, shape, &first, &steps)
 }
 
 /// A tensor whose element at the loops' indices is one of a tensor, at indices that `place` makes of them.
@@ -224,7 +229,7 @@ fn folded<'c>(x: &Operand<'c>, first: &[Dim], shape: &[Dim], steps: &[i64]) -> O
     let (first, shape) = (numbers(first)?, numbers(shape)?);
     let strides = fold::strides(&own);
     let offset = first.iter().zip(&strides).map(|(f, s)| f * s).sum();
-    let moved: Vec<i64> = strides.iter().zip(steps).map(|(stride, step)| stride * step).collect();
+    let moved: Vec<i64> = strides.iter().zip(steps).map(|(stride, step)| stride.wrapping_mul(*step)).collect();
     fold::pick(x, &shape, fold::positions(&shape, &moved, offset))
 }
 
@@ -247,6 +252,10 @@ fn split<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
             (0..parts).map(|at| if at + 1 < parts { each.clone() } else { last.clone() }).collect()
         }
     };
+    let sum = sizes.iter().fold(Dim::default(), |sum, part| sum.add(part));
+    if sum.as_constant().zip(size.as_constant()).is_some_and(|(sum, size)| sum != size) {
+        return Err(format!("its parts of {sum} elements are not the {size} of dimension {axis}").into());
+    }
     let mut from = Dim::default();
     let mut results = vec![];
     for size in sizes {
@@ -271,12 +280,19 @@ fn concat<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 /// The operands one after the other along an axis.
 pub(super) fn join<'c>(b: &mut Builder<'c>, operands: &[&Operand<'c>], axis: usize) -> Result<Operand<'c>, Failure> {
     let first = operands[0];
+    if operands.iter().any(|o| o.rank() != first.rank()) || axis >= first.rank() {
+        return Err("its operands are of different ranks".into());
+    }
     let mut shape = first.shape.clone();
     shape[axis] = operands.iter().fold(Dim::default(), |n, o| n.add(&o.shape[axis]));
     for (at, size) in shape.iter_mut().enumerate().filter(|(at, _)| *at != axis) {
         // A number is known better than a symbol.
         if let Some(known) = operands.iter().find(|o| o.shape[at].as_constant().is_some()) {
             size.clone_from(&known.shape[at]);
+        }
+        let differs = |o: &&&Operand| o.shape[at].as_constant().zip(size.as_constant()).is_some_and(|(a, b)| a != b);
+        if let Some(other) = operands.iter().find(differs) {
+            return Err(format!("dimension {at} is of size {size} and {}", other.shape[at]).into());
         }
     }
     if first.rank() == 1

@@ -10,6 +10,7 @@
 
 use super::cumulative::{around_axis, lower_bound, running_sum, set_positions};
 use super::indexing::as_index;
+use super::scalars::clamped;
 use super::slices::indexed;
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::{CmpF, CmpI, Predicate};
@@ -245,11 +246,9 @@ fn merge<'c>(
         let rest = b.binary(ops::arith::SUBI, total, right)?;
         let rest = b.binary(ops::arith::MAXSI, rest, zero)?;
         let rest = b.binary(ops::arith::MINSI, rest, run)?;
-        let last = b.binary(ops::arith::SUBI, total, one)?;
         let index = |b: &mut Builder<'c>, first: Value<'c>, at: Value<'c>| -> Result<Value<'c>, Failure> {
             let at = b.binary(ops::arith::ADDI, first, at)?;
-            let at = b.binary(ops::arith::MAXSI, at, zero)?;
-            let at = b.binary(ops::arith::MINSI, at, last)?;
+            let at = clamped(b, at, total)?;
             let index = b.read(source, &[row[0], at, row[1]])?;
             as_index(b, index)
         };
@@ -320,7 +319,7 @@ impl<'c> Items<'c> {
     fn count(&self) -> &Dim {
         &self.rows.shape[0]
     }
-    /// The indices in ascending order, as a vector of i32; and the first element in which each differs from the one before.
+    /// The indices in ascending order, as a vector of i32.
     fn sorted(&self, b: &mut Builder<'c>) -> Result<Operand<'c>, Failure> {
         let one = Dim::constant(1);
         let n = self.count().clone();

@@ -79,6 +79,10 @@ fn suppress<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     if boxes.rank() != 3 || scores.rank() != 3 || boxes.dtype != DataType::F32 || scores.dtype != DataType::F32 {
         return Err("its boxes and scores are not of rank 3 and f32".into());
     }
+    let differs = |a: &Dim, b: &Dim| a.as_constant().zip(b.as_constant()).is_some_and(|(a, b)| a != b);
+    if differs(&boxes.shape[1], &scores.shape[2]) || differs(&boxes.shape[2], &4.into()) {
+        return Err("its boxes are not four numbers each, or not as many as its scores".into());
+    }
     let most = match cx.optional(2) {
         Some(most) => b.sizes_of(most)?.first().cloned().ok_or("its number of boxes is missing")?,
         None => Dim::default(),
