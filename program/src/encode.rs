@@ -65,21 +65,20 @@ impl Program {
     /// # Errors
     /// [`Error::Inconsistent`] when [`Program::verify`] fails.
     pub fn encode(&self) -> Result<Vec<u8>, Error> {
-        let mut bytes = Vec::new();
-        self.encode_parts(&mut |part| bytes.extend_from_slice(part))?;
-        Ok(bytes)
+        Ok(self.parts(&self.envelope()?).concat())
     }
 
-    /// Writes the artifact to `path`, atomically: at any moment `path` is either unchanged or complete.
+    /// Writes the artifact to `path`, atomically: at any moment `path` is either unchanged or complete. Mapped constants are
+    /// written from where they are.
     ///
     /// # Errors
     /// As [`Program::encode`], and [`Error::Io`].
     pub fn save(&self, path: &Path) -> Result<(), Error> {
-        write_atomically(path, &self.encode()?)
+        write_parts(path, &self.parts(&self.envelope()?))
     }
 
-    /// Passes the artifact's bytes to `sink`, piece by piece.
-    fn encode_parts(&self, sink: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    /// The bytes before the constants.
+    fn envelope(&self) -> Result<Envelope, Error> {
         self.verify()?;
         let (constants, sections_len) = self.constant_headers();
         let header = Header {
@@ -91,19 +90,23 @@ impl Program {
         };
         let header = postcard::to_stdvec(&header).map_err(|e| Error::Malformed { what: e.to_string() })?;
         let sections_at = (HEADER_AT + header.len()).next_multiple_of(ALIGNMENT);
-        let mut prefix = vec![0u8; HEADER_AT - HASHED_FROM];
         let file_len = (sections_at + sections_len) as u64;
-        prefix[FILE_LEN_AT - HASHED_FROM..HEADER_LEN_AT - HASHED_FROM].copy_from_slice(&file_len.to_le_bytes());
-        prefix[HEADER_LEN_AT - HASHED_FROM..].copy_from_slice(&(header.len() as u64).to_le_bytes());
-
-        let parts = self.body_parts(&prefix, &header);
+        let mut hashed = vec![0u8; HEADER_AT - HASHED_FROM];
+        hashed[FILE_LEN_AT - HASHED_FROM..HEADER_LEN_AT - HASHED_FROM].copy_from_slice(&file_len.to_le_bytes());
+        hashed[HEADER_LEN_AT - HASHED_FROM..].copy_from_slice(&(header.len() as u64).to_le_bytes());
+        hashed.extend(header);
+        hashed.resize(sections_at - HASHED_FROM, 0);
         let mut hash = Sha256::new();
-        parts.iter().for_each(|part| hash.update(part));
-        sink(MAGIC);
-        sink(&VERSION.to_le_bytes());
-        sink(&hash.finalize());
-        parts.iter().for_each(|part| sink(part));
-        Ok(())
+        hash.update(&hashed);
+        self.sections().iter().for_each(|part| hash.update(part));
+        let unhashed = [MAGIC.as_slice(), &VERSION.to_le_bytes(), &hash.finalize()].concat();
+        Ok(Envelope { unhashed, hashed })
+    }
+
+    /// The whole artifact, in order.
+    fn parts<'a>(&'a self, envelope: &'a Envelope) -> Vec<&'a [u8]> {
+        let before = [envelope.unhashed.as_slice(), &envelope.hashed];
+        before.into_iter().chain(self.sections()).collect()
     }
 
     /// Headers of the constants, and the length of all sections.
@@ -125,17 +128,20 @@ impl Program {
         (headers, end)
     }
 
-    /// The parts that the hash covers, in order.
-    fn body_parts<'a>(&'a self, prefix: &'a [u8], header: &'a [u8]) -> Vec<&'a [u8]> {
+    /// The constants' bytes, each followed by zeros up to the next one.
+    fn sections(&self) -> Vec<&[u8]> {
         const ZEROS: [u8; ALIGNMENT] = [0; ALIGNMENT];
         let pad = |len: usize| &ZEROS[..len.next_multiple_of(ALIGNMENT) - len];
-        let mut parts: Vec<&[u8]> = vec![prefix, header, pad(HEADER_AT + header.len())];
-        for constant in &self.constants {
-            let bytes = constant.data.bytes();
-            parts.extend([bytes, pad(bytes.len())]);
-        }
-        parts
+        self.constants.iter().map(|c| c.data.bytes()).flat_map(|bytes| [bytes, pad(bytes.len())]).collect()
     }
+}
+
+/// An artifact up to its constants.
+struct Envelope {
+    /// Magic, version and hash.
+    unhashed: Vec<u8>,
+    /// Lengths and header, up to the first constant.
+    hashed: Vec<u8>,
 }
 
 /// Writes `bytes` to `path` through a temporary file beside it, so that a partial file is never visible.
@@ -143,18 +149,25 @@ impl Program {
 /// # Errors
 /// [`Error::Io`].
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    write_parts(path, &[bytes])
+}
+
+fn write_parts(path: &Path, parts: &[&[u8]]) -> Result<(), Error> {
+    let write = |mut file: std::fs::File| {
+        parts.iter().try_for_each(|part| file.write_all(part))?;
+        Ok(file)
+    };
     // A device or a pipe is written directly: a rename would replace it by a file, `/dev/null` for one.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return std::fs::write(path, bytes).map_err(|source| Error::io(path, &source));
+        let written = std::fs::OpenOptions::new().write(true).truncate(true).open(path).and_then(write);
+        return written.map(drop).map_err(|source| Error::io(path, &source));
     }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
     let written = std::fs::File::create(&temporary)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        })
+        .and_then(write)
+        .and_then(|file| file.sync_all())
         .and_then(|()| std::fs::rename(&temporary, path));
     written.map_err(|source| {
         // The temporary is ours; if it does not exist, that is no second error.

@@ -99,6 +99,7 @@ fn round_trip_keeps_everything_and_bytes_are_deterministic() {
 fn constants_of_a_saved_file_are_mapped_and_aligned() {
     let path = std::env::temp_dir().join(format!("monopour-{}.mpr", std::process::id()));
     sample().save(&path).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), sample().encode().unwrap());
     let program = Program::open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     assert_eq!(program, sample());
