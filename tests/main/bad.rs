@@ -3,6 +3,7 @@
 mod artifacts;
 mod lines;
 mod models;
+mod onnx;
 mod tensors;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use monopour::{CompileOptions, TargetDescription, npy};
 
 /// Longest time: the promise is for a release build; debug builds run beside other tests.
 const LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 2 });
-/// Peak resident memory.
+/// Peak resident memory, if a case says nothing else.
 const MEMORY_BYTES: u64 = 1 << 30;
 
 /// A command line with the files in its folder.
@@ -29,6 +30,8 @@ pub struct Case {
     status: i32,
     /// Expected in standard error: a code, or words where `mlir-opt` has none.
     expected: String,
+    /// Peak resident memory.
+    memory: u64,
 }
 
 /// A case without files; arguments are separated by blanks, `@` stands for the folder of good files.
@@ -37,13 +40,19 @@ pub fn line(args: &str, status: i32, expected: &str) -> Case {
     // `''` is an empty argument.
     let args = split.map(|arg| OsString::from(if arg == "''" { String::new() } else { arg })).collect();
     let words = |args: &Vec<OsString>| args.iter().map(|arg| arg.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    Case { name: words(&args), files: vec![], args, status, expected: expected.to_owned() }
+    Case { name: words(&args), files: vec![], args, status, expected: expected.to_owned(), memory: MEMORY_BYTES }
 }
 
 impl Case {
     /// With a file of these bytes in its folder.
     pub fn file(mut self, name: &str, bytes: impl Into<Vec<u8>>) -> Case {
         self.files.push((name.to_owned(), bytes.into()));
+        self
+    }
+
+    /// With less memory.
+    pub fn within(mut self, bytes: u64) -> Case {
+        self.memory = bytes;
         self
     }
 
@@ -114,7 +123,7 @@ impl Ground {
             (!has_hint).then(|| "no hint".to_owned()),
             (text.len() > 16 << 10).then(|| format!("a message of {} bytes", text.len())),
             (elapsed > LIMIT).then(|| format!("{elapsed:?}")),
-            (memory > MEMORY_BYTES).then(|| format!("{memory} B of memory")),
+            (memory > case.memory).then(|| format!("{memory} B of memory")),
             (listing(&folder) != before).then(|| "files were written or changed".to_owned()),
         ];
         std::fs::remove_dir_all(&folder).unwrap();
@@ -193,11 +202,16 @@ fn high_water(child: &Child) -> u64 {
 #[test]
 fn bad_inputs_and_command_lines_end_with_a_code_and_a_hint() {
     let ground = Ground::new();
-    let cases: Vec<Case> =
-        [lines::cases(), models::cases(), tensors::cases(), artifacts::cases(&ground.root.join("good/m.mpr"))]
-            .into_iter()
-            .flatten()
-            .collect();
+    let cases: Vec<Case> = [
+        lines::cases(),
+        models::cases(),
+        onnx::cases(),
+        tensors::cases(),
+        artifacts::cases(&ground.root.join("good/m.mpr")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     assert!(cases.len() >= 200, "{} cases", cases.len());
     let good = listing(&ground.root.join("good"));
     let next = AtomicUsize::new(0);

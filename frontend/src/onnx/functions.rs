@@ -19,7 +19,7 @@ use std::rc::Rc;
 /// Calls within calls.
 const MAX_DEPTH: usize = 64;
 /// Nodes after inlining.
-const MAX_NODES: usize = 1 << 20;
+const MAX_NODES: usize = 1 << 18;
 
 /// The functions of a model, by domain, name and overload.
 pub(super) struct Functions(HashMap<(String, String, String), Function>);

@@ -19,6 +19,9 @@ const NEWEST: i64 = 28;
 /// The oldest version of ai.onnx that is known.
 const OLDEST: i64 = 1;
 
+/// Most errors of a model that are listed.
+const SHOWN_PROBLEMS: usize = 50;
+
 /// A model.
 #[derive(Debug)]
 pub struct Model {
@@ -79,6 +82,11 @@ impl Model {
         graph::check(&mut graph, &mut HashSet::new(), &mut problems);
         if problems.is_empty() {
             return Ok(Self { file: file.to_owned(), graph, opsets });
+        }
+        if let Some(more) = problems.len().checked_sub(SHOWN_PROBLEMS).filter(|more| *more > 0) {
+            problems.truncate(SHOWN_PROBLEMS);
+            let message = format!("{more} more errors are not shown");
+            problems.push(Problem { code: "F0041", message, help: "onnx.checker finds the first of them" });
         }
         Err(Diagnostics(problems.into_iter().map(|p| p.at(file)).collect()))
     }

@@ -7,6 +7,9 @@ use super::operand::Operand;
 use super::tensor::Tensor;
 use std::rc::Rc;
 
+/// Largest size in an attribute of a window.
+const MAX_EXTENT: u64 = 1 << 30;
+
 /// A node with its operands.
 #[derive(Debug)]
 pub struct NodeContext<'a, 'c> {
@@ -112,12 +115,23 @@ impl<'c> NodeContext<'_, 'c> {
             None => Ok(None),
         }
     }
-    /// An attribute of `count` integers, or as many of the default.
+    /// An attribute of integers that count elements, such that their sums and products of two do not overflow.
     ///
     /// # Errors
-    /// For one of another kind or length.
+    /// For one of another kind, and for larger ones.
+    pub fn extents(&self, name: &str) -> Result<Option<Vec<i64>>, Failure> {
+        let given = self.ints(name)?;
+        match given.iter().flatten().find(|value| value.unsigned_abs() > MAX_EXTENT) {
+            Some(value) => Err(format!("{value} of attribute '{name}' is too large").into()),
+            None => Ok(given),
+        }
+    }
+    /// [`Self::extents`], `count` of them, or as many of the default.
+    ///
+    /// # Errors
+    /// As [`Self::extents`], and for another number of them.
     pub fn ints_of(&self, name: &str, count: usize, default: i64) -> Result<Vec<i64>, Failure> {
-        let given = self.ints(name)?.unwrap_or_else(|| vec![default; count]);
+        let given = self.extents(name)?.unwrap_or_else(|| vec![default; count]);
         let wrong = || format!("attribute '{name}' is {given:?}, not {count} numbers").into();
         if given.len() == count { Ok(given) } else { Err(wrong()) }
     }

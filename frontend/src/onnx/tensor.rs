@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// Most elements of a tensor: an index has 48 bits.
-const MAX_ELEMENTS: i64 = 1 << 48;
+pub(super) const MAX_ELEMENTS: i64 = 1 << 48;
 /// `data_location` of elements in another file.
 const EXTERNAL: i32 = 1;
 

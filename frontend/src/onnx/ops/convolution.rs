@@ -118,7 +118,7 @@ fn rounded_up(size: &Dim, pads: (Dim, Dim), free: &Dim, stride: i64, count: &Dim
 pub(super) fn kernel(cx: &NodeContext, w: &Operand) -> Result<Vec<i64>, Failure> {
     let sizes: Option<Vec<i64>> = w.shape[2..].iter().map(Dim::as_constant).collect();
     let sizes = sizes.ok_or("its filter is of unknown size")?;
-    match cx.ints("kernel_shape")? {
+    match cx.extents("kernel_shape")? {
         Some(given) if given != sizes => {
             Err(format!("attribute 'kernel_shape' is {given:?}, the filter {sizes:?}").into())
         }

@@ -142,7 +142,7 @@ fn center_crop_pad<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results
 
 fn max_unpool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, places) = (cx.operand(0)?, cx.operand(1)?);
-    let kernel = cx.ints("kernel_shape")?.ok_or("attribute 'kernel_shape' is missing")?;
+    let kernel = cx.extents("kernel_shape")?.ok_or("attribute 'kernel_shape' is missing")?;
     let rank = kernel.len();
     if rank == 0 || x.rank() != rank + 2 || places.shape != x.shape {
         return Err("its indices and windows do not fit its operand".into());

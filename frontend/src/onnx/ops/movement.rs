@@ -6,6 +6,7 @@ use super::slices::indexed;
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
+use crate::onnx::tensor::MAX_ELEMENTS;
 use crate::onnx::{Builder, Failure, NodeContext, Registry, Results, fold};
 use monopour_ir::{Type, Value, ops};
 
@@ -46,6 +47,10 @@ fn pad<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     } else {
         paddings(b, cx.operand(1)?)?
     };
+    // Sums of larger ones wrap.
+    if let Some(pad) = pads.iter().filter_map(Dim::as_constant).find(|pad| pad.unsigned_abs() > MAX_ELEMENTS as u64) {
+        return Err(format!("a padding of {pad} elements is too large").into());
+    }
     if cx.is_read(18, 3) {
         return Err("its axes follow from data, which is not supported".into());
     }

@@ -50,7 +50,7 @@ fn windows(cx: &NodeContext, x: &Operand) -> Result<Windows, Failure> {
     if x.rank() < 3 {
         return Err("its operand is not of rank 3 or more".into());
     }
-    let kernel = cx.ints("kernel_shape")?.ok_or("attribute 'kernel_shape' is missing")?;
+    let kernel = cx.extents("kernel_shape")?.ok_or("attribute 'kernel_shape' is missing")?;
     Windows::of(cx, kernel, &x.shape[2..])
 }
 
@@ -194,6 +194,9 @@ fn average_pool<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c
     Ok(vec![cast_to(b, &result, given.dtype)?])
 }
 
+/// Most windows whose elements are counted at import.
+const MAX_COUNTS: f64 = (1_u32 << 22) as f64;
+
 /// The number of elements of each window that are averaged.
 fn counts<'c>(cx: &NodeContext, windows: &Windows, x: &Operand<'c>) -> Result<Operand<'c>, Failure> {
     let all = cx.flag("count_include_pad", false)?;
@@ -203,10 +206,14 @@ fn counts<'c>(cx: &NodeContext, windows: &Windows, x: &Operand<'c>) -> Result<Op
         Ok::<_, Failure>(Operand::constant(Rc::new(tensor)))
     };
     if windows.is_bare() {
-        return made(vec![], &[windows.kernel.iter().product::<i64>() as f64]);
+        return made(vec![], &[windows.kernel.iter().map(|k| *k as f64).product()]);
     }
     let number = |d: &Dim| d.as_constant().ok_or("padding of unknown size is not supported");
     let pads = cx.ints("pads")?.unwrap_or_else(|| vec![0; 2 * rank]);
+    let windows_of = |d: &Dim| number(d).map(|n| n as f64);
+    if windows.count.iter().map(windows_of).product::<Result<f64, _>>()? > MAX_COUNTS {
+        return Err("averages of so many padded windows are not supported".into());
+    }
     let mut along = vec![];
     for d in 0..rank {
         let (size, before) = (number(&x.shape[2 + d])?, number(&windows.before[d])?);

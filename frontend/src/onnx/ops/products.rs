@@ -5,7 +5,7 @@ use super::shapes::broadcast_to;
 use crate::onnx::operand::Operand;
 use crate::onnx::structured::broadcast;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, Expr, Failure, NodeContext, Registry, Results};
+use crate::onnx::{Builder, DataType, Expr, Failure, NodeContext, Registry, Results};
 use monopour_ir::ops;
 
 pub(super) fn register(registry: &mut Registry) {
@@ -24,7 +24,7 @@ pub(super) fn matmul_transposed<'c>(
     [x, y]: [&Operand<'c>; 2],
     transposed: [bool; 2],
 ) -> Result<Operand<'c>, Failure> {
-    if x.rank() == 0 || y.rank() == 0 || x.dtype != y.dtype {
+    if x.rank() == 0 || y.rank() == 0 || x.dtype != y.dtype || x.dtype == DataType::Bool {
         return Err(format!("a product of {} and {} of ranks {} and {}", x.dtype, y.dtype, x.rank(), y.rank()).into());
     }
     let (rows, columns) = (x.rank() > 1, y.rank() > 1);
