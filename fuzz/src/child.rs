@@ -1,54 +1,17 @@
 //! The child: parses a case, bufferizes it under options derived from the text, verifies, frees the buffers.
 //!
-//! Reads cases from standard input (`LENGTH`, a newline, the text) and answers in lines: `phase NAME` before each step,
-//! then `invalid`, `refused`, `bufferized` or `broken`, with a number or a message.
+//! Answers in lines (`link`): `phase NAME` before each step, then `invalid`, `refused`, `bufferized` or `broken`, with a number or a message.
 
+use crate::link::{self, hash, say};
 use monopour_bufferize::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, run_one_shot};
 use monopour_ir::{Context, Diagnostics, Module, WalkOrder};
 use monopour_testkit::random::Rng;
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufRead, Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-
-/// A stack as large as the compiler's own: parsers recurse.
-const STACK_BYTES: usize = 256 << 20;
 
 /// Serves until the input ends.
 pub fn serve() -> ExitCode {
-    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(serve_cases);
-    let ended = thread.is_ok_and(|thread| thread.join().is_ok());
-    if ended { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn serve_cases() {
-    // A report of a panic needs its location.
-    std::panic::set_hook(Box::new(|info| {
-        let place = info.location().map(ToString::to_string).unwrap_or_default();
-        let message = info.payload().downcast_ref::<String>().cloned();
-        let message = message.or_else(|| info.payload().downcast_ref::<&str>().map(|&s| s.to_owned()));
-        say(&format!("broken {place}: {}", message.unwrap_or_default().replace('\n', " ")));
-    }));
-    let mut input = std::io::stdin().lock();
-    let mut line = String::new();
-    while input.read_line(&mut line).is_ok_and(|n| n > 0) {
-        let mut text = vec![0; line.trim().parse().unwrap_or(0)];
-        if input.read_exact(&mut text).is_err() {
-            return;
-        }
-        line.clear();
-        // The hook has reported a panic.
-        if let Ok(answer) = catch_unwind(AssertUnwindSafe(|| Context::scope(|cx| run(cx, &text)))) {
-            say(&answer);
-        }
-    }
-}
-
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    // The parent may be gone.
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    link::serve(|text| Context::scope(|cx| run(cx, text)))
 }
 
 fn run(cx: Context, text: &[u8]) -> String {
@@ -59,9 +22,7 @@ fn run(cx: Context, text: &[u8]) -> String {
         // One signature: messages of the parser contain names.
         Err(_) => return "invalid 0".to_owned(),
     };
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    let mut rng = Rng::new(hasher.finish());
+    let mut rng = Rng::new(hash(&text));
     let options = options(&mut rng);
     say("phase bufferize");
     if let Err(errors) = run_one_shot(module.op(), &options) {
@@ -102,12 +63,6 @@ fn refused(pass: &str, errors: &Diagnostics) -> String {
 /// The first words of a message: names come later.
 fn words(message: &str) -> String {
     message.split_whitespace().take(4).collect::<Vec<_>>().join(" ")
-}
-
-fn hash(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Options derived from the text, so that a file of the corpus always runs under the same.

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --release -p monopour-fuzz -- --seconds 3600 --seed 1
 //! cargo run --release -p monopour-fuzz -- --replay          every file of the corpus and every test program, once
+//! cargo run --release -p monopour-fuzz -- onnx --cases 10000   ONNX models instead, see `onnx`
 //! ```
 //!
 //! A *finding* is a panic of ours, a crash or a hang after parsing, or a result that MLIR's verifier rejects.
@@ -11,10 +12,13 @@
 //! coverage instrumentation. Novelty is judged by the child's report instead: the codes of the diagnostics and the names of
 //! the resulting operations.
 //!
-//! The files: `mutate` (changes to text), `worker` (the child as its parent sees it), `child` (runs the cases).
+//! The files: `mutate` (changes to text), `worker` (the child as its parent sees it), `child` (runs the cases), `link` (the pipe between
+//! them); `onnx` is the same for ONNX models.
 
 mod child;
+mod link;
 mod mutate;
+mod onnx;
 mod worker;
 
 use monopour_testkit::random::Rng;
@@ -35,6 +39,7 @@ fn main() -> ExitCode {
     match words[..] {
         ["--child"] => child::serve(),
         ["--replay"] => replay(),
+        ["onnx", ref rest @ ..] => onnx::main(rest),
         ["--sequence", file] => sequence(Path::new(file)),
         [] => fuzz(60, 0),
         ["--seconds", seconds] => with_number(seconds, |s| fuzz(s, 0)),
@@ -45,6 +50,7 @@ fn main() -> ExitCode {
 
 fn usage() -> ExitCode {
     eprintln!("usage: monopour-fuzz [--seconds N [--seed N] | --replay | --sequence FILE]");
+    eprintln!("       monopour-fuzz onnx --cases N [--seed N] | onnx --file FILE");
     ExitCode::from(2)
 }
 

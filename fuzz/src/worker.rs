@@ -1,10 +1,9 @@
 //! The child process: started, fed, watched, and restarted when it dies.
 
+use crate::link::Link;
+use std::ffi::OsStr;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// Longest time of one case. The machine may be shared.
@@ -89,9 +88,7 @@ impl fmt::Display for Outcome {
 
 /// A running child.
 pub struct Worker {
-    child: Child,
-    input: ChildStdin,
-    lines: Receiver<String>,
+    link: Link,
     /// The cases of this child, oldest first.
     cases: Vec<String>,
     /// Which of them are valid.
@@ -101,19 +98,7 @@ pub struct Worker {
 impl Worker {
     /// Starts a child: this program with `--child`.
     pub fn start() -> Self {
-        let program = std::env::current_exe().expect("a running program has a path");
-        let mut child = Command::new(program)
-            .arg("--child")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("a program starts itself");
-        let input = child.stdin.take().expect("is piped");
-        let output = BufReader::new(child.stdout.take().expect("is piped"));
-        let (sender, lines) = channel();
-        std::thread::spawn(move || output.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
-        Self { child, input, lines, cases: vec![], valid: vec![] }
+        Self { link: Link::start(&[OsStr::new("--child")]), cases: vec![], valid: vec![] }
     }
 
     /// The cases that the child was given so far, this one last.
@@ -157,11 +142,9 @@ impl Worker {
 
     fn answer(&mut self, text: &str) -> Outcome {
         self.cases.push(text.to_owned());
-        let sent = self.input.write_all(format!("{}\n", text.len()).as_bytes());
-        let sent = sent.and_then(|()| self.input.write_all(text.as_bytes())).and_then(|()| self.input.flush());
         let mut phase = "start".to_owned();
-        if sent.is_ok() {
-            while let Ok(line) = self.lines.recv_timeout(LIMIT) {
+        if self.link.send(text.as_bytes()) {
+            while let Ok(line) = self.link.line(LIMIT) {
                 let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
                 let signature = rest.parse().unwrap_or(0);
                 match word {
@@ -174,33 +157,12 @@ impl Worker {
                 }
             }
         }
-        let how = self.status().map_or_else(|| "no end".to_owned(), |status| status.to_string());
+        let how = self.link.status().map_or_else(|| "no end".to_owned(), |status| status.to_string());
         if phase == "parse" { Outcome::UpstreamCrash { how } } else { Outcome::Crashed { phase, how } }
-    }
-
-    /// How the child ended; it closes its output a moment before it ends.
-    fn status(&mut self) -> Option<ExitStatus> {
-        (0..100).find_map(|_| {
-            let status = self.child.try_wait().ok().flatten();
-            if status.is_none() {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            status
-        })
     }
 
     /// Starts a fresh child.
     pub fn restart(&mut self) {
-        // It may be dead already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
         *self = Self::start();
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
