@@ -315,6 +315,18 @@ fn a_sequence_has_a_result_for_each_value() {
 }
 
 #[test]
+fn parts_of_sizes_that_are_read() {
+    let inputs = || vec![input("x", DataType::F32, &["n"]), input("sizes", DataType::I64, &["3"])];
+    let split = node("SplitToSequence(x, sizes) -> s", &[]);
+    let proto = |more| model(inputs(), vec![split.clone(), more], vec![ints("two", &[2])], "y");
+    let given = [from_f32(&[6], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), integers(Dtype::Int(64), &[3], &[1, 2, 3])];
+    let length = proto(node("SequenceLength(s) -> y", &[]));
+    check(&length, &given, &[integers(Dtype::Int(64), &[], &[3])]);
+    let last = proto(node("SequenceAt(s, two) -> y", &[]));
+    check(&last, &given, &[from_f32(&[3], &[4.0, 5.0, 6.0])]);
+}
+
+#[test]
 fn shared_buffers_and_biases_of_packed_attention_are_refused() {
     let f32 = |name: &str, shape: &[&str]| input(name, DataType::F32, shape);
     let contrib = |op: &str, inputs: Vec<ValueInfoProto>, attribute: &str| {
