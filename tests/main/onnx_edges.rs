@@ -116,7 +116,7 @@ fn attention_of_other_ranks_is_refused() {
     refused(&of(&with(&[("pk", &["1", "2"]), ("pv", &["1", "1", "2", "1"])]), call), "past keys and values");
     refused(&of(&with(&[("pk", &["1", "1", "2", "1"])]), "Attention(q, k, v, , pk) -> y"), "not both");
     let mask = with(&[("m", &["1", "1", "1", "2", "2"])]);
-    refused(&of(&mask, "Attention(q, k, v, m) -> y"), "an operand of rank 5 does not broadcast to rank 4");
+    refused(&of(&mask, "Attention(q, k, v, m) -> y"), "an operand of shape [1, 1, 1, 2, 2] does not broadcast");
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn half_of_a_bias_is_refused() {
         let lstm = with_int(node("LSTM(x, w, r, b) -> y", &[]), "hidden_size", 1);
         model(inputs, vec![lstm], vec![], "y")
     };
-    refused(&of(&["1", "4"]), "a dimension of 4 has no 4 elements from 4 on");
+    refused(&of(&["1", "4"]), "dimension 0 of size 4 has no 4 elements from 4 on");
     let zeros = |shape: &[usize]| from_f32(shape, &vec![0.0; shape.iter().product()]);
     // Gates i, o, f, c: all of the bias is summed in halves.
     let bias = from_f32(&[1, 8], &[1.0, 2.0, 3.0, 4.0, -1.0, -2.0, -3.0, -3.0]);
@@ -312,6 +312,18 @@ fn a_sequence_has_a_result_for_each_value() {
     let rows = |shape: &[usize]| [from_f32(shape, &[1.0, 2.0]), from_f32(shape, &[3.0, 4.0])];
     check(&of(0), std::slice::from_ref(&x), &rows(&[2]));
     check(&of(1), &[x], &rows(&[1, 2]));
+}
+
+#[test]
+fn parts_of_sizes_that_are_read() {
+    let inputs = || vec![input("x", DataType::F32, &["n"]), input("sizes", DataType::I64, &["3"])];
+    let split = node("SplitToSequence(x, sizes) -> s", &[]);
+    let proto = |more| model(inputs(), vec![split.clone(), more], vec![ints("two", &[2])], "y");
+    let given = [from_f32(&[6], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), integers(Dtype::Int(64), &[3], &[1, 2, 3])];
+    let length = proto(node("SequenceLength(s) -> y", &[]));
+    check(&length, &given, &[integers(Dtype::Int(64), &[], &[3])]);
+    let last = proto(node("SequenceAt(s, two) -> y", &[]));
+    check(&last, &given, &[from_f32(&[3], &[4.0, 5.0, 6.0])]);
 }
 
 #[test]
