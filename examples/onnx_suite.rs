@@ -10,7 +10,7 @@
 
 use monopour::CompileOptions;
 use monopour::onnx::proto::{GraphProto, ModelProto, TensorProto};
-use monopour::onnx::{Model, Tensor, read_tensor};
+use monopour::onnx::{Model, Tensor, read_tensor, to_host};
 use monopour::program::DType;
 use monopour::runtime::{Device, DeviceChoice, HostTensor, Options, Session};
 use prost::Message;
@@ -300,10 +300,4 @@ fn bound_operands(graph: &mut GraphProto, inputs: Vec<Tensor>) -> Vec<Tensor> {
         }
     }
     kept
-}
-
-fn to_host(tensor: &Tensor) -> Result<HostTensor, String> {
-    let dtype = tensor.dtype.dtype().ok_or_else(|| format!("input of {}", tensor.dtype))?;
-    let shape = tensor.stored_shape().iter().map(|d| d.unsigned_abs()).collect();
-    HostTensor::new(dtype, shape, tensor.data.bytes().to_vec()).map_err(|e| e.to_string())
 }

@@ -15,6 +15,8 @@ mod error;
 pub mod explain;
 pub mod npy;
 #[cfg(feature = "compiler")]
+pub mod onnx;
+#[cfg(feature = "compiler")]
 pub mod options;
 #[cfg(feature = "compiler")]
 pub mod pipeline;
@@ -22,8 +24,6 @@ pub mod pipeline;
 pub mod report;
 
 pub use error::Error;
-#[cfg(feature = "compiler")]
-pub use monopour_frontend::onnx;
 #[cfg(feature = "compiler")]
 pub use monopour_ir::Diagnostics;
 pub use monopour_program as program;

@@ -40,8 +40,9 @@ use crate::subset_extraction::{
 };
 use crate::summaries::summarise;
 
-/// How many insertions are tried one by one, each with an analysis of its own, if all together save no copy.
-const MOST_TRIALS: usize = 48;
+/// How many sets of insertions are tried, each with an analysis of its own: all together, and halves of sets of which some save
+/// no copy.
+const MOST_TRIALS: usize = 64;
 
 /// Counts of the pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -197,38 +198,54 @@ fn improve<'c>(
     analyse: &dyn Fn() -> Result<Analysed<'c>, Diagnostics>,
 ) -> Result<usize, Diagnostics> {
     let candidates = candidates(before);
-    if candidates.is_empty() {
-        return Ok(0);
-    }
-    let (mut rw, mut order) = (Rewriter::new(function.context()), BlockOrder::default());
-    let mut edits = Vec::new();
-    let mut least = cost(before);
-    for candidate in &candidates {
-        apply(&mut rw, &mut order, candidate, &mut edits)?;
-    }
-    if applied(&edits) == 0 {
-        undo(&mut rw, &mut order, edits);
-        return Ok(0);
-    }
-    // All of them together, or else those that save a copy by themselves.
-    if analyse().is_ok_and(|after| cost(&after) + applied(&edits) <= least) {
-        return Ok(finish(&mut rw, edits));
-    }
-    undo(&mut rw, &mut order, edits);
-    let mut kept = Vec::new();
-    for candidate in candidates.iter().take(MOST_TRIALS) {
+    let mut search = Search {
+        rw: Rewriter::new(function.context()),
+        order: BlockOrder::default(),
+        analyse,
+        trials: MOST_TRIALS,
+        least: cost(before),
+        kept: vec![],
+    };
+    search.run(&candidates)?;
+    Ok(finish(&mut search.rw, search.kept))
+}
+
+/// The search for candidates that save copies.
+struct Search<'c, 'a> {
+    rw: Rewriter<'c>,
+    order: BlockOrder<'c>,
+    analyse: &'a dyn Fn() -> Result<Analysed<'c>, Diagnostics>,
+    /// Analyses that may still be made.
+    trials: usize,
+    /// Copies with the kept edits.
+    least: usize,
+    kept: Vec<Edit<'c>>,
+}
+
+impl<'c> Search<'c, '_> {
+    /// Keeps all of the candidates if each of them saves a copy, else those of each half that do.
+    fn run(&mut self, candidates: &[Candidate<'c>]) -> Result<(), Diagnostics> {
         let mut edits = Vec::new();
-        apply(&mut rw, &mut order, candidate, &mut edits)?;
-        let after = if applied(&edits) > 0 { analyse().ok().map(|a| cost(&a)) } else { None };
-        match after.filter(|after| *after < least) {
-            Some(after) => {
-                least = after;
-                kept.extend(edits);
-            }
-            None => undo(&mut rw, &mut order, edits),
+        for candidate in candidates {
+            apply(&mut self.rw, &mut self.order, candidate, &mut edits)?;
         }
+        let count = applied(&edits);
+        if count > 0 && self.trials > 0 {
+            self.trials -= 1;
+            if let Some(after) = (self.analyse)().ok().map(|a| cost(&a)).filter(|after| after + count <= self.least) {
+                self.least = after;
+                self.kept.extend(edits);
+                return Ok(());
+            }
+        }
+        undo(&mut self.rw, &mut self.order, edits);
+        if count > 0 && candidates.len() > 1 && self.trials > 0 {
+            let (first, second) = candidates.split_at(candidates.len() / 2);
+            self.run(first)?;
+            self.run(second)?;
+        }
+        Ok(())
     }
-    Ok(finish(&mut rw, kept))
 }
 
 /// Number of prepared insertions.

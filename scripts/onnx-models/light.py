@@ -67,8 +67,8 @@ def write(name, path):
     shape = [d.dim_value for d in given.type.tensor_type.shape.dim]
     feeds = {given.name: rng.standard_normal(shape).astype(np.float32)}
     last = [n for n in graph.node if n.op_type in ("Gemm", "Conv")][-1].input[1]
-    weights = next(i for i in graph.initializer if i.name == last)
-    for _ in range(2):
+    # Some models compute their last weights from others, and keep their scale.
+    for weights in [i for i in graph.initializer if i.name == last] * 2:
         scale = 1 / max(float(results(model, feeds).std()), 1e-6)
         weights.CopyFrom(numpy_helper.from_array((numpy_helper.to_array(weights) * scale).astype(np.float32), last))
     onnx.save(model, path)

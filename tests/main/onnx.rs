@@ -1,90 +1,13 @@
 //! Small ONNX models, from their bytes to results, on the CPU and a GPU.
 
 use crate::backend::Monopour;
-use monopour::onnx::proto::{
-    AttributeProto, DimensionProto, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
-    StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, TypeValue, ValueInfoProto,
-    attribute_type,
-};
+use monopour::onnx::proto::{ModelProto, StringStringEntryProto, TensorProto};
 use monopour::onnx::{DataType, Model};
 use monopour::{CompileOptions, compile_onnx};
+pub(crate) use monopour_testkit::onnx::{floats, ints, model, parsed_node as node, value as input};
 use monopour_testkit::{Dtype, HostTensor};
 use prost::Message;
 use std::path::Path;
-
-/// An input; sizes are numbers or names.
-pub(crate) fn input(name: &str, dtype: DataType, shape: &[&str]) -> ValueInfoProto {
-    let dim = |size: &&str| DimensionProto {
-        value: Some(match size.parse() {
-            Ok(number) => DimensionValue::Value(number),
-            Err(_) => DimensionValue::Param((*size).to_owned()),
-        }),
-    };
-    let shape = Some(TensorShapeProto { dim: shape.iter().map(dim).collect() });
-    let tensor = TensorTypeProto { elem_type: dtype.number(), shape };
-    ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { value: Some(TypeValue::Tensor(tensor)) }) }
-}
-
-/// A node, `op(a, b) -> c`, with attributes of integers.
-pub(crate) fn node(text: &str, attributes: &[(&str, &[i64])]) -> NodeProto {
-    let (call, outputs) = text.split_once(" -> ").expect("results follow an arrow");
-    let (op, operands) = call.trim_end_matches(')').split_once('(').expect("operands stand in parentheses");
-    let names = |list: &str| list.split(", ").map(str::to_owned).collect::<Vec<_>>();
-    let attribute = |(name, values): &(&str, &[i64])| {
-        let name = (*name).to_owned();
-        match values {
-            [value] if name == "axis" || !name.ends_with('s') => {
-                AttributeProto { name, r#type: attribute_type::INT, i: *value, ..AttributeProto::default() }
-            }
-            values => AttributeProto {
-                name,
-                r#type: attribute_type::INTS,
-                ints: values.to_vec(),
-                ..AttributeProto::default()
-            },
-        }
-    };
-    NodeProto {
-        name: outputs.to_owned(),
-        op_type: op.to_owned(),
-        input: names(operands),
-        output: names(outputs),
-        attribute: attributes.iter().map(attribute).collect(),
-        ..NodeProto::default()
-    }
-}
-
-/// A constant of floats.
-pub(crate) fn floats(name: &str, shape: &[i64], values: &[f32]) -> TensorProto {
-    let raw_data = values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>().into();
-    let (dims, data_type) = (shape.to_vec(), DataType::F32.number());
-    TensorProto { name: name.to_owned(), dims, data_type, raw_data, ..TensorProto::default() }
-}
-
-/// A constant of integers, a vector.
-pub(crate) fn ints(name: &str, values: &[i64]) -> TensorProto {
-    let (dims, data_type) = (vec![values.len() as i64], DataType::I64.number());
-    TensorProto { name: name.to_owned(), dims, data_type, int64_data: values.to_vec(), ..TensorProto::default() }
-}
-
-/// A model of one result, of version 17.
-pub(crate) fn model(
-    inputs: Vec<ValueInfoProto>,
-    nodes: Vec<NodeProto>,
-    constants: Vec<TensorProto>,
-    output: &str,
-) -> ModelProto {
-    let graph = GraphProto {
-        name: "g".to_owned(),
-        input: inputs,
-        node: nodes,
-        initializer: constants,
-        output: vec![ValueInfoProto { name: output.to_owned(), r#type: None }],
-        ..GraphProto::default()
-    };
-    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 17 }];
-    ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..ModelProto::default() }
-}
 
 /// A tensor of floats.
 pub(crate) fn from_f32(shape: &[usize], values: &[f32]) -> HostTensor {
@@ -96,6 +19,7 @@ pub(crate) fn check(proto: &ModelProto, inputs: &[HostTensor], shape: &[usize], 
     check_in(proto, Path::new(""), inputs, shape, expected);
 }
 
+/// As [`check`], with files in a folder.
 pub(crate) fn check_in(proto: &ModelProto, folder: &Path, inputs: &[HostTensor], shape: &[usize], expected: &[f64]) {
     let model = Model::from_bytes(&proto.encode_to_vec(), "m.onnx", folder).unwrap_or_else(|e| panic!("{e}"));
     for backend in [Some(Monopour::cpu()), Monopour::gpu()].into_iter().flatten() {

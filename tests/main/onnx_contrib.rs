@@ -1,13 +1,11 @@
 //! Ops of com.microsoft, which ONNX's suite lacks, with values of onnxruntime 1.31.1.
 
 use crate::backend::Monopour;
-use monopour::onnx::Model;
-use monopour::onnx::proto::{
-    AttributeProto, DimensionProto, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
-    TensorShapeProto, TensorTypeProto, TypeProto, TypeValue, ValueInfoProto, attribute_type,
-};
+use monopour::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use monopour::onnx::{DataType, Model};
 use monopour::{CompileOptions, compile_onnx};
 use monopour_testkit::approx::{Tolerance, compare};
+use monopour_testkit::onnx::{graph, model_of, opset, value, with_float, with_int, with_ints};
 use monopour_testkit::{Data, Dtype, HostTensor};
 use prost::Message;
 use std::path::Path;
@@ -56,17 +54,15 @@ impl Input {
 
 /// Name and type of a value of the graph.
 fn info(name: &str, tensor: &HostTensor) -> ValueInfoProto {
-    let elem_type = match tensor.dtype {
-        Dtype::F32 => 1,
-        Dtype::Unsigned(8) => 2,
-        Dtype::Int(8) => 3,
-        Dtype::Int(32) => 6,
-        _ => 7,
+    let dtype = match tensor.dtype {
+        Dtype::F32 => DataType::F32,
+        Dtype::Unsigned(8) => DataType::U8,
+        Dtype::Int(8) => DataType::I8,
+        Dtype::Int(32) => DataType::I32,
+        _ => DataType::I64,
     };
-    let dim = |size: &usize| DimensionProto { value: Some(DimensionValue::Value(*size as i64)) };
-    let shape = Some(TensorShapeProto { dim: tensor.shape.iter().map(dim).collect() });
-    let value = Some(TypeValue::Tensor(TensorTypeProto { elem_type, shape }));
-    ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { value }) }
+    let shape: Vec<String> = tensor.shape.iter().map(ToString::to_string).collect();
+    value(name, dtype, &shape.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 impl Case {
@@ -90,20 +86,6 @@ impl Case {
     }
 
     fn model(&self) -> ModelProto {
-        let attribute = |(name, value): &(&str, Attr)| match value {
-            Int(i) => {
-                AttributeProto { name: (*name).to_owned(), i: *i, r#type: attribute_type::INT, ..Default::default() }
-            }
-            Float(f) => {
-                AttributeProto { name: (*name).to_owned(), f: *f, r#type: attribute_type::FLOAT, ..Default::default() }
-            }
-            Attr::List(list) => AttributeProto {
-                name: (*name).to_owned(),
-                ints: list.to_vec(),
-                r#type: attribute_type::INTS,
-                ..Default::default()
-            },
-        };
         let (mut names, mut inputs) = (vec![], vec![]);
         for (number, input) in self.inputs.iter().enumerate() {
             let tensor = input.tensor(number);
@@ -118,20 +100,19 @@ impl Case {
             output: outputs,
             op_type: self.op.to_owned(),
             domain: self.domain.to_owned(),
-            attribute: self.attributes.iter().map(attribute).collect(),
             ..Default::default()
         };
+        let node = self.attributes.iter().fold(node, |node, (name, value)| match value {
+            Int(i) => with_int(node, name, *i),
+            Float(f) => with_float(node, name, *f),
+            Attr::List(list) => with_ints(node, name, list),
+        });
         let expected = self.expected();
         let output = self.outputs.iter().zip(&expected).map(|((n, ..), t)| info(&format!("y{n}"), t)).collect();
-        let graph =
-            GraphProto { node: vec![node], name: self.name.to_owned(), input: inputs, output, ..Default::default() };
-        let version = |domain: &str, version| OperatorSetIdProto { domain: domain.to_owned(), version };
-        ModelProto {
-            ir_version: 10,
-            opset_import: vec![version("", 21), version("com.microsoft", 1)],
-            graph: Some(graph),
-            ..Default::default()
-        }
+        let graph = GraphProto { name: self.name.to_owned(), output, ..graph(inputs, vec![node], &[]) };
+        let mut proto = model_of(graph, 21);
+        proto.opset_import.push(opset("com.microsoft", 1));
+        proto
     }
 
     fn check(&self, backend: &Monopour) -> Result<(), String> {

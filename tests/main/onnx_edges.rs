@@ -2,11 +2,10 @@
 
 use crate::backend::Monopour;
 use crate::onnx::{floats, from_f32, input, ints, model, node};
-use monopour::onnx::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto, attribute_type,
-};
+use monopour::onnx::proto::{ModelProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
 use monopour::onnx::{DataType, Model};
 use monopour::{CompileOptions, compile_onnx};
+use monopour_testkit::onnx::{graph, untyped, with_float, with_graph, with_int, with_ints, with_text};
 use monopour_testkit::{Data, Dtype, HostTensor};
 use prost::Message;
 use std::path::Path;
@@ -16,35 +15,6 @@ fn of_version(version: i64, mut proto: ModelProto) -> ModelProto {
     proto.ir_version = 10;
     proto.opset_import[0].version = version;
     proto
-}
-
-fn with(mut node: NodeProto, name: &str, r#type: i32, f: impl FnOnce(&mut AttributeProto)) -> NodeProto {
-    let mut attribute = AttributeProto { name: name.to_owned(), r#type, ..AttributeProto::default() };
-    f(&mut attribute);
-    node.attribute.push(attribute);
-    node
-}
-
-fn with_int(node: NodeProto, name: &str, i: i64) -> NodeProto {
-    with(node, name, attribute_type::INT, |a| a.i = i)
-}
-
-fn with_float(node: NodeProto, name: &str, f: f32) -> NodeProto {
-    with(node, name, attribute_type::FLOAT, |a| a.f = f)
-}
-
-fn with_ints(node: NodeProto, name: &str, ints: &[i64]) -> NodeProto {
-    with(node, name, attribute_type::INTS, |a| a.ints = ints.to_vec())
-}
-
-fn with_graph(node: NodeProto, name: &str, graph: GraphProto) -> NodeProto {
-    with(node, name, attribute_type::GRAPH, |a| a.g = Some(graph))
-}
-
-fn graph(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, outputs: &[&str]) -> GraphProto {
-    let output = |name: &&str| ValueInfoProto { name: (*name).to_owned(), r#type: None };
-    let output = outputs.iter().map(output).collect();
-    GraphProto { name: "g".to_owned(), input: inputs, node: nodes, output, ..GraphProto::default() }
 }
 
 fn integers(dtype: Dtype, shape: &[usize], elements: &[i64]) -> HostTensor {
@@ -146,7 +116,7 @@ fn attention_of_other_ranks_is_refused() {
     refused(&of(&with(&[("pk", &["1", "2"]), ("pv", &["1", "1", "2", "1"])]), call), "past keys and values");
     refused(&of(&with(&[("pk", &["1", "1", "2", "1"])]), "Attention(q, k, v, , pk) -> y"), "not both");
     let mask = with(&[("m", &["1", "1", "1", "2", "2"])]);
-    refused(&of(&mask, "Attention(q, k, v, m) -> y"), "an operand of rank 5 does not broadcast to rank 4");
+    refused(&of(&mask, "Attention(q, k, v, m) -> y"), "an operand of shape [1, 1, 1, 2, 2] does not broadcast");
 }
 
 #[test]
@@ -233,15 +203,15 @@ fn states_of_other_ranks_are_refused() {
         inputs.push(f32("b", beta));
         let mut attention = node("LinearAttention(q, k, v, , , b) -> y, s", &[]);
         attention = with_int(with_int(attention, "q_num_heads", 1), "kv_num_heads", 1);
-        let rule = |a: &mut AttributeProto| a.s = b"delta".to_vec().into();
-        let attention = with(attention, "update_rule", attribute_type::STRING, rule);
+        let attention = with_text(attention, "update_rule", "delta");
         refused(&of_version(27, model(inputs, vec![attention], vec![], "y")), "its rate is not of rank 3");
     }
 }
 
 #[test]
 fn a_loop_with_sequences_and_no_results_is_refused() {
-    let body = graph(vec![input("n", DataType::I64, &[]), input("c", DataType::Bool, &[])], vec![], &[]);
+    let inputs = vec![input("n", DataType::I64, &[]), input("c", DataType::Bool, &[]), untyped("a")];
+    let body = graph(inputs, vec![], &[]);
     let nodes = vec![
         node("SequenceConstruct(x) -> s", &[]),
         with_graph(node("Loop(count, , s) -> t", &[]), "body", body),
@@ -313,7 +283,7 @@ fn half_of_a_bias_is_refused() {
         let lstm = with_int(node("LSTM(x, w, r, b) -> y", &[]), "hidden_size", 1);
         model(inputs, vec![lstm], vec![], "y")
     };
-    refused(&of(&["1", "4"]), "a dimension of 4 has no 4 elements from 4 on");
+    refused(&of(&["1", "4"]), "dimension 0 of size 4 has no 4 elements from 4 on");
     let zeros = |shape: &[usize]| from_f32(shape, &vec![0.0; shape.iter().product()]);
     // Gates i, o, f, c: all of the bias is summed in halves.
     let bias = from_f32(&[1, 8], &[1.0, 2.0, 3.0, 4.0, -1.0, -2.0, -3.0, -3.0]);
@@ -342,6 +312,18 @@ fn a_sequence_has_a_result_for_each_value() {
     let rows = |shape: &[usize]| [from_f32(shape, &[1.0, 2.0]), from_f32(shape, &[3.0, 4.0])];
     check(&of(0), std::slice::from_ref(&x), &rows(&[2]));
     check(&of(1), &[x], &rows(&[1, 2]));
+}
+
+#[test]
+fn parts_of_sizes_that_are_read() {
+    let inputs = || vec![input("x", DataType::F32, &["n"]), input("sizes", DataType::I64, &["3"])];
+    let split = node("SplitToSequence(x, sizes) -> s", &[]);
+    let proto = |more| model(inputs(), vec![split.clone(), more], vec![ints("two", &[2])], "y");
+    let given = [from_f32(&[6], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), integers(Dtype::Int(64), &[3], &[1, 2, 3])];
+    let length = proto(node("SequenceLength(s) -> y", &[]));
+    check(&length, &given, &[integers(Dtype::Int(64), &[], &[3])]);
+    let last = proto(node("SequenceAt(s, two) -> y", &[]));
+    check(&last, &given, &[from_f32(&[3], &[4.0, 5.0, 6.0])]);
 }
 
 #[test]

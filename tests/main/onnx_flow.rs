@@ -1,67 +1,19 @@
 //! Sorts, running sums, scatters and control flow of sizes that ONNX's suite lacks, against plain loops.
 
 use crate::backend::Monopour;
+use monopour::onnx::DataType::{Bool, F32, I64};
 use monopour::onnx::Model;
-use monopour::onnx::proto::{
-    AttributeProto, DimensionProto, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
-    TensorShapeProto, TensorTypeProto, TypeProto, TypeValue, ValueInfoProto, attribute_type,
-};
+use monopour::onnx::proto::GraphProto;
 use monopour::{CompileOptions, compile_onnx};
+use monopour_testkit::onnx::{graph, ints, model_of, node, scalar, value, with_graph, with_int};
 use monopour_testkit::{Data, Dtype, HostTensor};
 use prost::Message;
 use std::path::Path;
 
-/// Numbers of the format's element types.
-const F32: i32 = 1;
-const I64: i32 = 7;
-const BOOL: i32 = 9;
-
-/// A type; a size without a number is a symbol.
-fn value(name: &str, elem_type: i32, shape: &[&str]) -> ValueInfoProto {
-    let dim = |size: &&str| DimensionProto {
-        value: Some(match size.parse() {
-            Ok(number) => DimensionValue::Value(number),
-            Err(_) => DimensionValue::Param((*size).to_owned()),
-        }),
-    };
-    let shape = Some(TensorShapeProto { dim: shape.iter().map(dim).collect() });
-    let value = Some(TypeValue::Tensor(TensorTypeProto { elem_type, shape }));
-    ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { value }) }
-}
-
-fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
-    let strings = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
-    NodeProto { op_type: op.to_owned(), input: strings(inputs), output: strings(outputs), ..NodeProto::default() }
-}
-
-fn with_int(mut node: NodeProto, name: &str, i: i64) -> NodeProto {
-    let r#type = attribute_type::INT;
-    node.attribute.push(AttributeProto { name: name.to_owned(), i, r#type, ..AttributeProto::default() });
-    node
-}
-
-fn with_graph(mut node: NodeProto, name: &str, graph: GraphProto) -> NodeProto {
-    let r#type = attribute_type::GRAPH;
-    node.attribute.push(AttributeProto { name: name.to_owned(), g: Some(graph), r#type, ..AttributeProto::default() });
-    node
-}
-
-fn ints(name: &str, dims: &[i64], values: &[i64]) -> TensorProto {
-    let (dims, int64_data) = (dims.to_vec(), values.to_vec());
-    TensorProto { name: name.to_owned(), dims, data_type: I64, int64_data, ..TensorProto::default() }
-}
-
-fn graph(inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, outputs: &[&str]) -> GraphProto {
-    let output = |name: &&str| ValueInfoProto { name: (*name).to_owned(), r#type: None };
-    let output = outputs.iter().map(output).collect();
-    GraphProto { name: "g".to_owned(), input: inputs, node: nodes, output, ..GraphProto::default() }
-}
-
 /// The results of a model on a device.
 fn run(backend: &Monopour, graph: GraphProto, inputs: &[HostTensor]) -> Vec<HostTensor> {
-    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 18 }];
-    let proto = ModelProto { ir_version: 10, opset_import, graph: Some(graph), ..ModelProto::default() };
-    let model = Model::from_bytes(&proto.encode_to_vec(), "m.onnx", Path::new(".")).expect("a valid model");
+    let model =
+        Model::from_bytes(&model_of(graph, 18).encode_to_vec(), "m.onnx", Path::new(".")).expect("a valid model");
     let options = CompileOptions { targets: vec![backend.target().clone()], ..CompileOptions::default() };
     let compiled = compile_onnx(&model, &options).unwrap_or_else(|found| panic!("{found}"));
     backend.run_program(compiled.program, inputs).expect("it runs").outputs
@@ -96,7 +48,7 @@ fn largest_of_blocks(backend: &Monopour) {
     order.sort_by(|i, j| x[*j].total_cmp(&x[*i]));
     order.truncate(k);
     let mut g = graph(vec![value("x", F32, &["2500"])], vec![node("TopK", &["x", "k"], &["v", "i"])], &["v", "i"]);
-    g.initializer = vec![ints("k", &[1], &[k as i64])];
+    g.initializer = vec![ints("k", &[k as i64])];
     let values: Vec<f64> = order.iter().map(|i| x[*i]).collect();
     let indices: Vec<i64> = order.iter().map(|i| *i as i64).collect();
     assert_eq!(run(backend, g, &[floats(&[n], &x)]), [floats(&[k], &values), integers(&[k], &indices)]);
@@ -131,12 +83,14 @@ fn positions_and_sums(backend: &Monopour) {
         let sum = with_int(with_int(node("CumSum", &["x", "axis"], &["s"]), "exclusive", 1), "reverse", 1);
         let nodes = vec![node("NonZero", &["x"], &["p"]), sum];
         let mut g = graph(vec![value("x", F32, &[size])], nodes, &["p", "s"]);
-        g.initializer = vec![ints("axis", &[], &[0])];
+        g.initializer = vec![scalar("axis", 0)];
         let found = run(backend, g, &[floats(&[700], &x)]);
         assert_eq!(found, [integers(&[1, at.len()], &at), floats(&[700], &sums)], "size {size}");
     }
     let none = graph(vec![value("x", F32, &["n"])], vec![node("NonZero", &["x"], &["p"])], &["p"]);
     assert_eq!(run(backend, none, &[floats(&[5], &[0.0; 5])]), [integers(&[1, 0], &[])]);
+    let empty = graph(vec![value("x", F32, &["0", "2"])], vec![node("NonZero", &["x"], &["p"])], &["p"]);
+    assert_eq!(run(backend, empty, &[floats(&[0, 2], &[])]), [integers(&[2, 0], &[])]);
 }
 
 fn last_of_many_updates(backend: &Monopour) {
@@ -161,7 +115,7 @@ fn loops(backend: &Monopour) {
         with_int(node("ReduceMax", &["b"], &["most"]), "keepdims", 0),
         node("Less", &["most", "limit"], &["on"]),
     ];
-    let inputs = vec![value("number", I64, &[]), value("c", BOOL, &[]), value("a", F32, &["2"])];
+    let inputs = vec![value("number", I64, &[]), value("c", Bool, &[]), value("a", F32, &["2"])];
     let mut body = graph(inputs, nodes, &["on", "b", "stacked"]);
     body.node.push(node("Identity", &["number"], &["stacked"]));
     let whole = with_graph(node("Loop", &["count", "", "x"], &["y", "s"]), "body", body);
@@ -171,7 +125,7 @@ fn loops(backend: &Monopour) {
     assert_eq!(run(backend, g, &operands), [floats(&[2], &[32.0, 96.0]), integers(&[5], &[0, 1, 2, 3, 4])]);
 
     // A carried value that grows.
-    let inputs = vec![value("number", I64, &[]), value("c", BOOL, &[]), value("a", F32, &["m"])];
+    let inputs = vec![value("number", I64, &[]), value("c", Bool, &[]), value("a", F32, &["m"])];
     let join = with_int(node("Concat", &["a", "x"], &["b"]), "axis", 0);
     let body = graph(inputs, vec![node("Identity", &["c"], &["on"]), join], &["on", "b"]);
     let grows = with_graph(node("Loop", &["count", "", "x"], &["y"]), "body", body);
@@ -189,7 +143,7 @@ fn branches_and_sequences(backend: &Monopour) {
     let truth = |value: i64| HostTensor { dtype: Dtype::Int(1), shape: vec![], data: Data::Int(vec![value]) };
     let x = floats(&[2], &[-1.0, 2.0]);
     for (value_of, shape, expected) in [(1, 4, &[1.0, 4.0, 1.0, 4.0][..]), (0, 2, &[0.0, 4.0])] {
-        let g = graph(vec![value("c", BOOL, &[]), value("x", F32, &["2"])], nodes.clone(), &["y"]);
+        let g = graph(vec![value("c", Bool, &[]), value("x", F32, &["2"])], nodes.clone(), &["y"]);
         assert_eq!(run(backend, g, &[truth(value_of), x.clone()]), [floats(&[shape], expected)]);
     }
 
@@ -203,7 +157,7 @@ fn branches_and_sequences(backend: &Monopour) {
         node("SequenceLength", &["more"], &["n"]),
     ];
     let mut g = graph(vec![value("x", F32, &["2", "2"]), value("k", F32, &["2"])], nodes, &["y", "n"]);
-    g.initializer = vec![ints("first", &[], &[0])];
+    g.initializer = vec![scalar("first", 0)];
     let operands = [floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0]), floats(&[2], &[10.0, 100.0])];
     let expected = [floats(&[3, 2], &[10.0, 100.0, 10.0, 200.0, 30.0, 400.0]), integers(&[], &[3])];
     assert_eq!(run(backend, g, &operands), expected);

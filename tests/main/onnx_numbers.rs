@@ -382,7 +382,7 @@ fn ranks_that_do_not_fit_are_refused() {
     let cases: Vec<(ModelProto, &str)> = vec![
         (
             one(vec![f32("x", &["2", "3", "1", "3", "4"]), f32("bias", &["12"])], heads(), 17),
-            "a bias of operands that are packed",
+            "a bias of packed operands",
         ),
         (one(vec![f32("x", &[])], contrib(node("SkipLayerNormalization(x, x, x) -> y", &[])), 17), "has no dimensions"),
         (one(vec![f32("x", &["3"])], node("LRN(x) -> y", &[("size", &[1])]), 17), "has no channels"),
@@ -454,7 +454,7 @@ fn tables_that_do_not_fit_are_refused() {
                 contrib(node("RotaryEmbedding(x, p, c, c) -> y", &[])),
                 17,
             ),
-            "its tables are not of rank 2",
+            "its sines and cosines are not of rank 2",
         ),
     ];
     all_refused(&cases);

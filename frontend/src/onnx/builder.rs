@@ -6,13 +6,14 @@ use super::DataType;
 use super::operand::{Known, Operand};
 use super::predicate::{CmpI, Predicate};
 use super::registry::Registry;
-use super::symbolic::{Atom, Dim};
-use super::tensor::Tensor;
+use super::symbolic::{Atom, Dim, Symbol};
+use super::tensor::{Tensor, count};
 use crate::import::Weight;
 use monopour_ir::{
     Attr, Builder as IrBuilder, Context, DYNAMIC, Diagnostics, InsertionPoint, Location, OpSpec, Type, Value, ops,
 };
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::rc::Rc;
 
 /// Larger constants are weights beside the module.
@@ -47,18 +48,29 @@ impl From<Diagnostics> for Failure {
     }
 }
 
+/// A key that got a value, with the value that it had.
+#[derive(Debug)]
+enum Change<'c> {
+    Symbol(Symbol, Option<Value<'c>>),
+    Size(Dim, Option<Value<'c>>),
+}
+
 /// Makes the ops of a model.
 #[derive(Debug)]
 pub struct Builder<'c> {
     ir: IrBuilder<'c>,
     /// Location of new ops.
     pub loc: Location<'c>,
-    /// Values of symbols by name.
-    symbols: HashMap<String, Value<'c>>,
+    /// Values of symbols.
+    symbols: HashMap<Symbol, Value<'c>>,
     /// Values of sizes in the current block.
     sizes: HashMap<Dim, Value<'c>>,
-    /// Attributes of weights by address of their elements, which `weights` keeps alive, and shape.
-    resources: HashMap<(*const u8, Vec<i64>), Attr<'c>>,
+    /// What `symbols` and `sizes` had before each change within a block, which its end restores.
+    changes: Vec<Change<'c>>,
+    /// Blocks around the current one.
+    depth: usize,
+    /// Attributes of weights by address of their elements, which `weights` keeps alive, type and shape.
+    resources: HashMap<(*const u8, DataType, Vec<i64>), Attr<'c>>,
     /// Weights by the names of their resources.
     pub(super) weights: BTreeMap<String, Weight>,
     unnamed: usize,
@@ -82,6 +94,8 @@ impl<'c> Builder<'c> {
             loc: Location::unknown(cx),
             symbols: HashMap::new(),
             sizes: HashMap::new(),
+            changes: vec![],
+            depth: 0,
             resources: HashMap::new(),
             weights: BTreeMap::new(),
             unnamed: 0,
@@ -113,11 +127,19 @@ impl<'c> Builder<'c> {
         point: InsertionPoint<'c>,
         f: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let (outer, sizes, symbols) = (self.ir.point(), self.sizes.clone(), self.symbols.clone());
+        let (outer, before) = (self.ir.point(), self.changes.len());
         self.ir.set_point(point);
+        self.depth += 1;
         let result = f(self);
+        self.depth -= 1;
         self.ir.set_point(outer);
-        (self.sizes, self.symbols) = (sizes, symbols);
+        while self.changes.len() > before {
+            match self.changes.pop() {
+                Some(Change::Symbol(symbol, value)) => restore(&mut self.symbols, symbol, value),
+                Some(Change::Size(size, value)) => restore(&mut self.sizes, size, value),
+                None => {}
+            }
+        }
         result
     }
     /// Creates an op.
@@ -201,24 +223,30 @@ impl<'c> Builder<'c> {
         if sizes.iter().any(|size| *size < 0 && *size != DYNAMIC) {
             return Err(format!("a tensor of shape {} cannot be", super::operand_shape(shape)).into());
         }
+        let numbers: Vec<i64> = sizes.iter().copied().filter(|size| *size != DYNAMIC).collect();
+        if count(&numbers).is_none() {
+            return Err(format!("a tensor of shape {} has too many elements", super::operand_shape(shape)).into());
+        }
         Ok(Type::tensor(&sizes, self.element(dtype)?, None))
     }
 
     /// Gives a symbol its value.
-    pub fn define(&mut self, symbol: &str, value: Value<'c>) {
-        self.symbols.insert(symbol.to_owned(), value);
+    pub fn define(&mut self, symbol: &Symbol, value: Value<'c>) {
+        let before = self.symbols.insert(symbol.clone(), value);
+        if self.depth > 0 {
+            self.changes.push(Change::Symbol(symbol.clone(), before));
+        }
     }
     /// Whether a symbol has a value.
-    pub fn is_defined(&self, symbol: &str) -> bool {
+    pub fn is_defined(&self, symbol: &Symbol) -> bool {
         self.symbols.contains_key(symbol)
     }
     /// A symbol of its own for a size that data decides, with its value.
     pub fn new_symbol(&mut self, value: Value<'c>) -> Dim {
         self.unnamed += 1;
-        // No dim_param of a readable model has this form.
-        let name = format!("?{}", self.unnamed);
-        self.define(&name, value);
-        Dim::symbol(&name)
+        let symbol = Symbol::Data(self.unnamed);
+        self.define(&symbol, value);
+        Dim::from(symbol)
     }
     /// The size of a value's dimension, read from the value.
     ///
@@ -235,9 +263,7 @@ impl<'c> Builder<'c> {
     }
     /// Whether a size has none of the symbols that were made after the mark.
     pub fn outlives(&self, dim: &Dim, mark: usize) -> bool {
-        dim.symbols()
-            .iter()
-            .all(|s| s.strip_prefix('?').and_then(|n| n.parse::<usize>().ok()).is_none_or(|n| n <= mark))
+        dim.symbols().iter().all(|symbol| !matches!(symbol, Symbol::Data(number) if *number > mark))
     }
     /// A size as an index value.
     ///
@@ -267,7 +293,10 @@ impl<'c> Builder<'c> {
             sum = Some(self.combine(ops::arith::ADDI, sum, offset)?);
         }
         let value = sum.expect("invariant: a sum has a part");
-        self.sizes.insert(dim.clone(), value);
+        let before = self.sizes.insert(dim.clone(), value);
+        if self.depth > 0 {
+            self.changes.push(Change::Size(dim.clone(), before));
+        }
         Ok(value)
     }
     fn combine(&mut self, name: &str, left: Option<Value<'c>>, right: Value<'c>) -> Result<Value<'c>, Failure> {
@@ -275,9 +304,9 @@ impl<'c> Builder<'c> {
     }
     fn atom(&mut self, atom: &Atom) -> Result<Value<'c>, Failure> {
         let (name, of) = match atom {
-            Atom::Symbol(name) => {
-                let value = self.symbols.get(&**name).copied();
-                return value.ok_or_else(|| format!("the size '{name}' is that of no input").into());
+            Atom::Symbol(symbol) => {
+                let value = self.symbols.get(symbol).copied();
+                return value.ok_or_else(|| format!("the size '{symbol}' is that of no input").into());
             }
             Atom::FloorDiv(of) => (ops::arith::FLOORDIVSI, of),
             Atom::Min(of) => (ops::arith::MINSI, of),
@@ -366,7 +395,7 @@ impl<'c> Builder<'c> {
         attr.ok_or_else(|| format!("a constant of type {ty} cannot be made").into())
     }
     fn resource(&mut self, tensor: &Tensor, ty: Type<'c>) -> Result<Attr<'c>, Failure> {
-        let key = (tensor.data.bytes().as_ptr(), tensor.shape.clone());
+        let key = (tensor.data.bytes().as_ptr(), tensor.dtype, tensor.shape.clone());
         if let Some(attr) = self.resources.get(&key) {
             return Ok(*attr);
         }
@@ -385,4 +414,11 @@ impl<'c> Builder<'c> {
         self.resources.insert(key, attr);
         Ok(attr)
     }
+}
+
+fn restore<K: Eq + Hash, V>(map: &mut HashMap<K, V>, key: K, value: Option<V>) {
+    match value {
+        Some(value) => map.insert(key, value),
+        None => map.remove(&key),
+    };
 }

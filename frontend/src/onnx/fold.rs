@@ -3,7 +3,7 @@
 use super::DataType;
 use super::operand::{Known, MAX_FOLDED, Operand};
 use super::symbolic::Dim;
-use super::tensor::Tensor;
+use super::tensor::{Tensor, count};
 use std::rc::Rc;
 
 /// The same elements under another shape.
@@ -19,7 +19,7 @@ pub fn reshape<'c>(operand: &Operand<'c>, shape: &[Dim]) -> Option<Operand<'c>> 
 
 /// The known elements at these positions under a shape; `None` where they are unknown or many.
 pub fn pick<'c>(operand: &Operand<'c>, shape: &[i64], positions: impl Iterator<Item = usize>) -> Option<Operand<'c>> {
-    let count = usize::try_from(shape.iter().product::<i64>()).ok().filter(|n| *n <= MAX_FOLDED)?;
+    let count = count(shape).filter(|n| *n <= MAX_FOLDED)?;
     match operand.known.as_ref()? {
         Known::Sizes(sizes) => {
             let picked: Option<Vec<Dim>> = positions.map(|p| sizes.get(p).cloned()).collect();
@@ -40,13 +40,14 @@ pub fn pick<'c>(operand: &Operand<'c>, shape: &[i64], positions: impl Iterator<I
 
 /// Whether all operands are known, and their elements few.
 pub fn all_known(operands: &[&Operand], shape: &[Dim]) -> bool {
-    let count = shape.iter().map(Dim::as_constant).product::<Option<i64>>();
-    count.is_some_and(|n| n <= MAX_FOLDED as i64) && operands.iter().all(|o| o.known.is_some())
+    let numbers: Option<Vec<i64>> = shape.iter().map(Dim::as_constant).collect();
+    numbers.and_then(|n| count(&n)).is_some_and(|n| n <= MAX_FOLDED) && operands.iter().all(|o| o.known.is_some())
 }
 
 /// Row-major positions of the elements of `shape` in a tensor of the strides `strides`, from `offset` on.
 pub fn positions(shape: &[i64], strides: &[i64], offset: i64) -> impl Iterator<Item = usize> + use<> {
-    let count = shape.iter().product::<i64>();
+    // A shape without a number of elements is not folded.
+    let count = count(shape).unwrap_or(0) as i64;
     let (shape, strides) = (shape.to_vec(), strides.to_vec());
     (0..count).map(move |mut at| {
         let mut position = offset;
@@ -62,7 +63,7 @@ pub fn positions(shape: &[i64], strides: &[i64], offset: i64) -> impl Iterator<I
 pub fn strides(shape: &[i64]) -> Vec<i64> {
     let mut out = vec![1; shape.len()];
     for at in (1..shape.len()).rev() {
-        out[at - 1] = out[at] * shape[at];
+        out[at - 1] = i64::wrapping_mul(out[at], shape[at]);
     }
     out
 }
@@ -75,7 +76,8 @@ pub fn broadcast_strides(shape: &[i64], to: usize) -> Vec<i64> {
     out
 }
 
-/// Applies a function of sizes elementwise; `None` where operands or results are unknown.
+/// Applies a function of sizes elementwise; `None` where operands or results are unknown, of many parts, or unsigned and not
+/// known to be below 2^63.
 pub fn sizes<'c>(
     operands: &[&Operand<'c>],
     dtype: DataType,
@@ -84,7 +86,14 @@ pub fn sizes<'c>(
 ) -> Option<Operand<'c>> {
     let numbers: Vec<i64> = shape.iter().map(Dim::as_constant).collect::<Option<_>>()?;
     let elements = rows(operands, &numbers, |o| o.as_sizes())?;
-    let out: Vec<Dim> = elements.iter().map(|row| f(row)).collect::<Option<_>>()?;
+    let unsigned: Vec<bool> = operands.iter().map(|o| o.dtype.is_unsigned()).collect();
+    let is_signed = |row: &[Dim]| row.iter().zip(&unsigned).all(|(x, unsigned)| !unsigned || x.is_not_negative());
+    let result = |row: &Vec<Dim>| {
+        let out = f(row).filter(|out| is_signed(row) && out.is_small())?;
+        // A number wraps as the type does.
+        (!dtype.is_unsigned() || out.as_constant().is_some() || out.is_not_negative()).then_some(out)
+    };
+    let out: Vec<Dim> = elements.iter().map(result).collect::<Option<_>>()?;
     Some(Operand::sizes(dtype, numbers, out))
 }
 
@@ -107,7 +116,7 @@ fn rows<'c, T: Clone>(
     shape: &[i64],
     elements: impl Fn(&Operand<'c>) -> Option<Vec<T>>,
 ) -> Option<Vec<Vec<T>>> {
-    let count = usize::try_from(shape.iter().product::<i64>()).ok().filter(|n| *n <= MAX_FOLDED)?;
+    let count = count(shape).filter(|n| *n <= MAX_FOLDED)?;
     let mut out = vec![Vec::with_capacity(operands.len()); count];
     for operand in operands {
         let own = operand.static_shape()?;

@@ -11,8 +11,8 @@
 //! Limits: functions that call themselves, and more than a million nodes (F0041).
 
 use super::Problem;
-use super::graph::{Attribute, Graph, Node, Reader};
-use super::proto::{AttributeProto, FunctionProto, NodeProto};
+use super::graph::{Attribute, Graph, Node, Reader, domain_key, domain_name};
+use super::proto::FunctionProto;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
@@ -21,41 +21,40 @@ const MAX_DEPTH: usize = 64;
 /// Nodes after inlining.
 const MAX_NODES: usize = 1 << 20;
 
-/// The functions of a model, by domain and name.
+/// The functions of a model, by domain, name and overload.
 pub(super) struct Functions(HashMap<(String, String, String), Function>);
 
 struct Function {
     inputs: Vec<String>,
     outputs: Vec<String>,
-    nodes: Vec<BodyNode>,
+    nodes: Vec<Node>,
     defaults: BTreeMap<String, Attribute>,
-}
-
-/// A node, and its attributes that refer to the call's, with the names there.
-struct BodyNode {
-    node: Node,
-    references: Vec<(String, String)>,
 }
 
 /// The versions of operator sets by domain.
 pub(super) fn versions(imports: &[super::proto::OperatorSetIdProto]) -> HashMap<String, i64> {
-    let domain = |d: &str| if d == "ai.onnx" { String::new() } else { d.to_owned() };
-    imports.iter().map(|import| (domain(&import.domain), import.version)).collect()
+    imports.iter().map(|import| (domain_key(&import.domain).to_owned(), import.version)).collect()
 }
 
 impl Functions {
     /// Reads the functions of a model.
     pub fn read(protos: &[FunctionProto], opsets: &HashMap<String, i64>, reader: &mut Reader) -> Self {
-        let each = protos.iter().map(|proto| {
+        let mut all = HashMap::new();
+        for proto in protos {
             let mut own = opsets.clone();
             own.extend(versions(&proto.opset_import));
-            let nodes = proto.node.iter().map(|n| body_node(n, &own, reader)).collect();
+            let nodes = proto.node.iter().map(|n| reader.node(n, &own)).collect();
             let defaults = proto.attribute_proto.iter();
             let defaults = defaults.map(|a| (a.name.clone(), reader.attribute(a, &proto.name, &own))).collect();
-            let key = (proto.domain.clone(), proto.name.clone(), proto.overload.clone());
-            (key, Function { inputs: proto.input.clone(), outputs: proto.output.clone(), nodes, defaults })
-        });
-        Self(each.collect())
+            let key = (domain_key(&proto.domain).to_owned(), proto.name.clone(), proto.overload.clone());
+            let function = Function { inputs: proto.input.clone(), outputs: proto.output.clone(), nodes, defaults };
+            if all.insert(key, function).is_some() {
+                let message = format!("function '{}' of {} is defined twice", proto.name, domain_name(&proto.domain));
+                let help = "give each function a name or an overload of its own";
+                reader.problems.push(Problem { code: "F0041", message, help });
+            }
+        }
+        Self(all)
     }
 
     /// Replaces every call in a graph, and in the graphs of its nodes.
@@ -66,34 +65,20 @@ impl Functions {
         let mut inliner = Inliner { functions: self, nodes: 0, overflow: false };
         graph.nodes = inliner.nodes(std::mem::take(&mut graph.nodes), 0);
         if inliner.overflow {
-            let message =
-                format!("the functions of the model call one another more than {MAX_DEPTH} deep, or endlessly");
-            problems.push(Problem { code: "F0041", message, help: "a function must not call itself" });
+            let message = format!(
+                "the functions of the model call one another more than {MAX_DEPTH} deep, or make more than {MAX_NODES} nodes"
+            );
+            problems.push(Problem {
+                code: "F0041",
+                message,
+                help: "a function must not call itself; inline large functions only where they are needed",
+            });
         }
     }
 
     fn get(&self, node: &Node) -> Option<&Function> {
-        let key = |overload: &str| (node.domain.clone(), node.op_type.clone(), overload.to_owned());
-        let overload = match node.attributes.get(OVERLOAD) {
-            Some(Attribute::String(name)) => name,
-            _ => "",
-        };
-        self.0.get(&key(overload))
+        self.0.get(&(node.domain.clone(), node.op_type.clone(), node.overload.clone()))
     }
-}
-
-/// The attribute that holds a node's overload: no attribute of ONNX has a space in its name.
-pub(super) const OVERLOAD: &str = "function overload";
-
-fn body_node(proto: &NodeProto, opsets: &HashMap<String, i64>, reader: &mut Reader) -> BodyNode {
-    let is_reference = |a: &&AttributeProto| !a.ref_attr_name.is_empty();
-    let references = proto.attribute.iter().filter(is_reference);
-    let references = references.map(|a| (a.name.clone(), a.ref_attr_name.clone())).collect();
-    let mut node = reader.node(proto, opsets);
-    for a in proto.attribute.iter().filter(is_reference) {
-        node.attributes.remove(&a.name);
-    }
-    BodyNode { node, references }
 }
 
 struct Inliner<'a> {
@@ -147,7 +132,7 @@ fn expand(function: &Function, call: &Node, number: usize) -> Vec<Node> {
         None if name.is_empty() => String::new(),
         None => format!("{prefix}{name}"),
     };
-    let mut body: Vec<Node> = function.nodes.iter().map(|b| call_node(b, function, call, &rename)).collect();
+    let mut body: Vec<Node> = function.nodes.iter().map(|node| call_node(node, function, call, &rename)).collect();
     // An output that is an input is handed on.
     for (at, output) in function.outputs.iter().enumerate().filter(|(_, o)| function.inputs.contains(o)) {
         let result = call.outputs.get(at).cloned().unwrap_or_default();
@@ -157,22 +142,36 @@ fn expand(function: &Function, call: &Node, number: usize) -> Vec<Node> {
     body
 }
 
-fn call_node(body: &BodyNode, function: &Function, call: &Node, rename: &impl Fn(&String) -> String) -> Node {
-    let mut node = body.node.clone();
+fn call_node(body: &Node, function: &Function, call: &Node, rename: &impl Fn(&String) -> String) -> Node {
+    let mut node = body.clone();
     node.name = format!("{}/{}", call.name, node.name);
     node.inputs = node.inputs.iter().map(rename).collect();
     node.outputs = node.outputs.iter().map(rename).collect();
-    for (name, of_call) in &body.references {
-        if let Some(value) = call.attributes.get(of_call).or_else(|| function.defaults.get(of_call)) {
-            node.attributes.insert(name.clone(), value.clone());
-        }
-    }
     for attribute in node.attributes.values_mut() {
         if let Attribute::Graph(graph) = attribute {
             rename_graph(Rc::make_mut(graph), rename);
         }
     }
+    // A graph of the call has the names of the call: it is not renamed.
+    resolve(&mut node, function, call);
     node
+}
+
+/// Replaces references to attributes of the call, in graphs within the node too; one that has no value is left out.
+fn resolve(node: &mut Node, function: &Function, call: &Node) {
+    let attributes = std::mem::take(&mut node.attributes);
+    let value = |(name, attribute)| match attribute {
+        Attribute::Reference(of) => {
+            let given = call.attributes.get(&of).or_else(|| function.defaults.get(&of));
+            given.map(|value| (name, value.clone()))
+        }
+        Attribute::Graph(mut graph) => {
+            Rc::make_mut(&mut graph).nodes.iter_mut().for_each(|inner| resolve(inner, function, call));
+            Some((name, Attribute::Graph(graph)))
+        }
+        other => Some((name, other)),
+    };
+    node.attributes = attributes.into_iter().filter_map(value).collect();
 }
 
 fn rename_graph(graph: &mut Graph, rename: &impl Fn(&String) -> String) {

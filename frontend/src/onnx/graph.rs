@@ -33,8 +33,10 @@ pub struct Node {
     pub op_type: String,
     /// The operator set; empty: ai.onnx.
     pub domain: String,
-    /// Version of the operator set.
+    /// Version of the operator set; 0 where the model does not state it.
     pub opset: i64,
+    /// Which of the model's functions of this name it calls.
+    pub overload: String,
     /// Names of operands; empty: not given.
     pub inputs: Vec<String>,
     /// Names of results; empty: not wanted.
@@ -64,6 +66,8 @@ pub enum Attribute {
     Strings(Vec<String>),
     /// A type.
     Type(ValueType),
+    /// In a function: the attribute of the call with this name.
+    Reference(String),
     /// Of a kind that no op here reads.
     Other,
 }
@@ -90,6 +94,30 @@ pub enum ValueType {
     Unknown,
 }
 
+impl ValueType {
+    /// The type of the value, of an optional that it has.
+    pub fn given(&self) -> &Self {
+        match self {
+            Self::Optional(of) => of,
+            ty => ty,
+        }
+    }
+
+    /// The type with sizes for some symbols.
+    #[must_use]
+    pub fn bind(&self, sizes: &BTreeMap<String, i64>) -> Self {
+        match self {
+            Self::Tensor(dtype, shape) => {
+                let bound = |dim: &Option<Dim>| dim.as_ref().map(|dim| dim.bind(sizes));
+                Self::Tensor(*dtype, shape.as_ref().map(|shape| shape.iter().map(bound).collect()))
+            }
+            Self::Sequence(of) => Self::Sequence(Box::new(of.bind(sizes))),
+            Self::Optional(of) => Self::Optional(Box::new(of.bind(sizes))),
+            Self::Unknown => Self::Unknown,
+        }
+    }
+}
+
 /// Makes plain data of messages.
 pub(super) struct Reader<'a> {
     /// The mapped files.
@@ -102,7 +130,11 @@ impl Reader<'_> {
     /// The graph with its names as they are in the file; `opsets` are the versions by domain.
     pub fn graph(&mut self, proto: &GraphProto, opsets: &HashMap<String, i64>) -> Graph {
         let mut initializers = BTreeMap::new();
+        let mut names = HashSet::new();
         for tensor in &proto.initializer {
+            if !names.insert(&tensor.name) {
+                self.problems.push(twice(&tensor.name, &proto.name));
+            }
             if let Some(read) = self.tensor(tensor, &format!("initializer '{}'", tensor.name)) {
                 initializers.insert(tensor.name.clone(), read);
             }
@@ -126,16 +158,27 @@ impl Reader<'_> {
     pub fn node(&mut self, proto: &NodeProto, opsets: &HashMap<String, i64>) -> Node {
         let named = if proto.name.is_empty() { proto.output.iter().find(|o| !o.is_empty()) } else { Some(&proto.name) };
         let name = named.cloned().unwrap_or_default();
-        let domain = if proto.domain == "ai.onnx" { String::new() } else { proto.domain.clone() };
+        let domain = domain_key(&proto.domain).to_owned();
         let opset = opsets.get(&domain).copied().unwrap_or(0);
-        let attributes = proto.attribute.iter().map(|a| (a.name.clone(), self.attribute(a, &name, opsets))).collect();
-        let (inputs, outputs) = (proto.input.clone(), proto.output.clone());
-        Node { name, op_type: proto.op_type.clone(), domain, opset, inputs, outputs, attributes }
+        let mut attributes = BTreeMap::new();
+        for attribute in &proto.attribute {
+            let value = self.attribute(attribute, &name, opsets);
+            if attributes.insert(attribute.name.clone(), value).is_some() {
+                let message =
+                    format!("attribute '{}' of node '{name}' ({}) is given twice", attribute.name, proto.op_type);
+                self.problems.push(invalid(message, "give each attribute once"));
+            }
+        }
+        let (inputs, outputs, overload) = (proto.input.clone(), proto.output.clone(), proto.overload.clone());
+        Node { name, op_type: proto.op_type.clone(), domain, opset, overload, inputs, outputs, attributes }
     }
 
     /// The value of an attribute.
     pub fn attribute(&mut self, proto: &proto::AttributeProto, node: &str, opsets: &HashMap<String, i64>) -> Attribute {
         let text = |bytes: &bytes::Bytes| String::from_utf8_lossy(bytes).into_owned();
+        if !proto.ref_attr_name.is_empty() {
+            return Attribute::Reference(proto.ref_attr_name.clone());
+        }
         match proto.r#type {
             attribute_type::FLOAT => Attribute::Float(proto.f),
             attribute_type::INT => Attribute::Int(proto.i),
@@ -174,6 +217,21 @@ impl Reader<'_> {
     fn problem(&mut self, message: String, help: &'static str) {
         self.problems.push(Problem { code: "F0041", message, help });
     }
+}
+
+/// The domain of ai.onnx is empty.
+pub(super) fn domain_key(domain: &str) -> &str {
+    if domain == domain_name("") { "" } else { domain }
+}
+
+/// The name of a domain.
+pub fn domain_name(domain: &str) -> &str {
+    if domain.is_empty() { "ai.onnx" } else { domain }
+}
+
+fn twice(name: &str, graph: &str) -> Problem {
+    let message = format!("'{name}' is defined twice in graph '{graph}'");
+    Problem { code: "F0041", message, help: "give each input, constant and result a name of its own" }
 }
 
 fn value_info(proto: &ValueInfoProto) -> ValueInfo {
@@ -233,22 +291,56 @@ fn defined(graph: &Graph) -> impl Iterator<Item = &str> {
     nodes.chain(given).map(String::as_str)
 }
 
-/// Checks that every name is defined once and read after it; sorts nodes that are out of order.
-pub(super) fn check(graph: &mut Graph, around: &HashSet<String>, problems: &mut Vec<Problem>) {
-    let invalid = |message: String, help: &'static str| Problem { code: "F0041", message, help };
-    let mut known = around.clone();
-    known.extend(graph.inputs.iter().map(|i| i.name.clone()));
-    known.extend(graph.initializers.keys().cloned());
+fn invalid(message: String, help: &'static str) -> Problem {
+    Problem { code: "F0041", message, help }
+}
+
+/// The nodes by their results; reports names that are defined twice.
+fn producers<'a>(graph: &'a Graph, problems: &mut Vec<Problem>) -> HashMap<&'a str, usize> {
+    let mut inputs = HashSet::new();
+    for input in &graph.inputs {
+        if !inputs.insert(input.name.as_str()) {
+            problems.push(twice(&input.name, &graph.name));
+        }
+    }
     let mut producer: HashMap<&str, usize> = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         for output in node.outputs.iter().filter(|o| !o.is_empty()) {
+            if inputs.contains(output.as_str()) || graph.initializers.contains_key(output) {
+                problems.push(twice(output, &graph.name));
+            }
             if producer.insert(output, at).is_some() {
                 let message = format!("'{output}' is the result of two nodes, of which one is '{}'", node.name);
                 problems.push(invalid(message, "give each result a name of its own"));
             }
         }
     }
+    producer
+}
+
+/// Checks what a node refers to but its operands.
+fn check_node(node: &Node, problems: &mut Vec<Problem>) {
+    let (name, op) = (&node.name, &node.op_type);
+    if node.opset == 0 {
+        let domain = domain_name(&node.domain);
+        let message = format!("node '{name}' ({op}) is of the operator set {domain}, whose version is not stated");
+        problems.push(invalid(message, "add the version to the model's opset_import"));
+    }
+    for (attribute, value) in &node.attributes {
+        if let Attribute::Reference(of) = value {
+            let message = format!("attribute '{attribute}' of node '{name}' refers to '{of}' outside of a function");
+            problems.push(invalid(message, "give the attribute a value"));
+        }
+    }
+}
+
+/// Checks that every name is defined once and read after it; sorts nodes that are out of order. `known` are the names around.
+pub(super) fn check(graph: &mut Graph, known: &mut HashSet<String>, problems: &mut Vec<Problem>) {
+    let given = graph.inputs.iter().map(|i| &i.name).chain(graph.initializers.keys());
+    let mut own: Vec<String> = given.filter(|name| known.insert((*name).clone())).cloned().collect();
+    let producer = producers(graph, problems);
     for node in &graph.nodes {
+        check_node(node, problems);
         for name in reads(node).into_iter().filter(|n| !known.contains(*n) && !producer.contains_key(n)) {
             let message = format!("node '{}' ({}) reads '{name}', which is not defined", node.name, node.op_type);
             problems.push(invalid(message, "export the model again; onnx.checker finds such names too"));
@@ -269,14 +361,16 @@ pub(super) fn check(graph: &mut Graph, around: &HashSet<String>, problems: &mut 
             problems.push(invalid(message, "break the cycle: a loop is a Loop or Scan node"));
         }
     }
-    known.extend(graph.nodes.iter().flat_map(|n| n.outputs.iter().cloned()));
+    let made = graph.nodes.iter().flat_map(|n| &n.outputs).filter(|name| !name.is_empty());
+    own.extend(made.filter(|name| known.insert((*name).clone())).cloned());
     for node in &mut graph.nodes {
         for attribute in node.attributes.values_mut() {
             if let Attribute::Graph(inner) = attribute {
-                check(Rc::make_mut(inner), &known, problems);
+                check(Rc::make_mut(inner), known, problems);
             }
         }
     }
+    own.iter().for_each(|name| _ = known.remove(name));
 }
 
 /// Positions of the nodes so that each comes after those that it reads, or a node of a cycle.

@@ -4,12 +4,12 @@
 
 use super::DataType;
 use super::builder::{Builder, Failure};
-use super::graph::{Attribute, Graph, ValueInfo, ValueType};
+use super::graph::{Attribute, Graph, ValueInfo, ValueType, domain_name};
 use super::model::Model;
 use super::nodes::{HELP, Names};
 use super::operand::{Known, Operand};
 use super::registry::Registry;
-use super::symbolic::Dim;
+use super::symbolic::{Dim, Symbol};
 use crate::import::{Weight, WeightTable};
 use monopour_contract::attributes;
 use monopour_ir::{
@@ -95,7 +95,7 @@ pub fn missing_ops(model: &Model, registry: &Registry) -> Vec<String> {
     let mut nodes = BTreeMap::new();
     collect_missing(&model.graph, registry, &mut nodes);
     let line = |((domain, op, version), names): (&(String, String, i64), &Vec<String>)| {
-        let domain = if domain.is_empty() { "ai.onnx" } else { domain };
+        let domain = domain_name(domain);
         let shown = names.iter().take(SHOWN_NODES).cloned().collect::<Vec<_>>().join(", ");
         let more = names.len().checked_sub(SHOWN_NODES).filter(|n| *n > 0);
         format!("{op} of {domain} {version}: {shown}{}", more.map(|n| format!(" and {n} more")).unwrap_or_default())
@@ -169,12 +169,7 @@ fn inputs<'c>(b: &mut Builder<'c>, model: &Model, sizes: &BTreeMap<String, i64>)
 }
 
 fn input<'c>(b: &mut Builder<'c>, info: &ValueInfo, sizes: &BTreeMap<String, i64>) -> Option<Input<'c>> {
-    let stated = match &info.ty {
-        // An optional that is given.
-        ValueType::Optional(of) => of,
-        ty => ty,
-    };
-    let found = match stated {
+    let found = match info.ty.given() {
         ValueType::Tensor(dtype, Some(shape)) => Some((*dtype, shape)).filter(|_| dtype.dtype().is_some()),
         _ => None,
     };
@@ -189,12 +184,19 @@ fn input<'c>(b: &mut Builder<'c>, info: &ValueInfo, sizes: &BTreeMap<String, i64
     };
     let dim = |(axis, dim): (usize, &Option<Dim>)| match dim {
         Some(dim) => dim.bind(sizes),
-        None => Dim::symbol(&format!("{}.{axis}", info.name)),
+        None => Dim::from(Symbol::Axis(info.name.as_str().into(), axis)),
     };
     let shape: Vec<Dim> = shape.iter().enumerate().map(dim).collect();
     let stored = if dtype.is_packed() { packed_shape(dtype, &shape) } else { shape.clone() };
-    let ty = b.tensor_type(dtype, &stored).ok()?;
-    Some(Input { name: info.name.clone(), dtype, shape, ty })
+    // The bytes of packed elements are fewer than the elements.
+    match b.tensor_type(dtype, &shape).and_then(|_| b.tensor_type(dtype, &stored)) {
+        Ok(ty) => Some(Input { name: info.name.clone(), dtype, shape, ty }),
+        Err(failure) => {
+            let found = diagnostics(failure).0.into_iter().map(|d| d.message);
+            b.report("F0043", format!("input '{}': {}", info.name, found.collect::<Vec<_>>().join("; ")));
+            None
+        }
+    }
 }
 
 /// The arguments by name; every size of theirs that is a symbol gets its value.

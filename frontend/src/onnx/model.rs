@@ -2,9 +2,9 @@
 
 use super::Problem;
 use super::functions::{Functions, versions};
-use super::graph::{self, Graph, Reader, ValueType};
-use super::proto::ModelProto;
-use super::symbolic::Dim;
+use super::graph::{self, Graph, Reader, ValueType, domain_key, domain_name};
+use super::proto::{ModelProto, OperatorSetIdProto};
+use super::symbolic::{Dim, Symbol};
 use super::tensor::Files;
 use bytes::Bytes;
 use monopour_ir::{Diagnostic, Diagnostics};
@@ -69,12 +69,16 @@ impl Model {
         let Some(main) = &proto.graph else { return Err(not_onnx(file, "it holds no graph")) };
         let mut problems = vec![];
         let opsets = versions(&proto.opset_import);
-        check_versions(&opsets, &mut problems);
+        check_versions(&proto.opset_import, "", &mut problems);
+        for function in &proto.functions {
+            let within = format!(" in function '{}'", function.name);
+            check_versions(&function.opset_import, &within, &mut problems);
+        }
         let mut reader = Reader { files: &mut files, problems: &mut problems };
         let functions = Functions::read(&proto.functions, &opsets, &mut reader);
         let mut graph = reader.graph(main, &opsets);
         functions.inline(&mut graph, &mut problems);
-        graph::check(&mut graph, &HashSet::new(), &mut problems);
+        graph::check(&mut graph, &mut HashSet::new(), &mut problems);
         if problems.is_empty() {
             return Ok(Self { file: file.to_owned(), graph, opsets, external_files: files.into_external() });
         }
@@ -86,7 +90,7 @@ impl Model {
         let mut seen = BTreeSet::new();
         let mut out = vec![];
         for dim in self.graph.inputs.iter().filter(|i| !self.graph.initializers.contains_key(&i.name)).flat_map(dims) {
-            if let Some(name) = dim.as_symbol().filter(|name| seen.insert((*name).to_owned())) {
+            if let Some(name) = dim.as_symbol().and_then(Symbol::name).filter(|name| seen.insert((*name).to_owned())) {
                 out.push(name.to_owned());
             }
         }
@@ -113,7 +117,7 @@ impl Model {
 }
 
 fn dims(info: &super::graph::ValueInfo) -> Vec<&Dim> {
-    match &info.ty {
+    match info.ty.given() {
         ValueType::Tensor(_, Some(shape)) => shape.iter().flatten().collect(),
         _ => vec![],
     }
@@ -124,13 +128,19 @@ fn not_onnx(file: &str, what: &str) -> Diagnostics {
     Diagnostic::global("F0040", format!("{file} is not an ONNX model: {what}")).with_help(help).into()
 }
 
-/// Versions that are not known may give an op another meaning.
-fn check_versions(opsets: &HashMap<String, i64>, problems: &mut Vec<Problem>) {
+/// Versions that are not known, or of which there are two, may give an op another meaning.
+fn check_versions(imports: &[OperatorSetIdProto], within: &str, problems: &mut Vec<Problem>) {
+    let opsets = versions(imports);
+    let mut report = |message, help| problems.push(Problem { code: "F0041", message, help });
     if let Some(version) = opsets.get("").filter(|v| !(OLDEST..=NEWEST).contains(*v)) {
-        problems.push(Problem {
-            code: "F0041",
-            message: format!("version {version} of the operator set ai.onnx is not known"),
-            help: "versions 1 to 28 are; onnx.version_converter changes the version of a model",
-        });
+        let known = format!("versions {OLDEST} to {NEWEST} are");
+        let message = format!("version {version} of the operator set ai.onnx{within} is not known; {known}");
+        report(message, "onnx.version_converter changes the version of a model");
+    }
+    for import in imports.iter().filter(|import| opsets.get(domain_key(&import.domain)) != Some(&import.version)) {
+        let domain = domain_name(&import.domain);
+        let message =
+            format!("the operator set {domain}{within} is imported in two versions, one of them {}", import.version);
+        report(message, "state one version of each operator set");
     }
 }

@@ -5,7 +5,8 @@
 use super::builder::{Builder, Failure};
 use super::graph::{Graph, Node};
 use super::node::NodeContext;
-use super::operand::Operand;
+use super::operand::{Known, Operand};
+use super::symbolic::Dim;
 use monopour_ir::{Diagnostic, Location};
 use std::collections::HashMap;
 
@@ -20,7 +21,7 @@ impl<'c> Builder<'c> {
     /// node. Returns its outputs.
     ///
     /// # Errors
-    /// If the graph takes more operands, or a node of it was reported.
+    /// If the graph takes more or fewer operands, or a node of it was reported.
     pub fn graph(&mut self, graph: &Graph, operands: Vec<Operand<'c>>) -> Result<Vec<Operand<'c>>, Failure> {
         let given = graph.inputs.iter().filter(|i| !graph.initializers.contains_key(&i.name));
         let mut names = Names::new();
@@ -28,6 +29,9 @@ impl<'c> Builder<'c> {
         for input in given {
             let operand = operands.next().ok_or_else(|| format!("its graph has an input '{}' too many", input.name))?;
             names.insert(input.name.clone(), Some(operand));
+        }
+        if operands.next().is_some() {
+            return Err(format!("its graph '{}' takes only {} operands", graph.name, names.len()).into());
         }
         let loc = self.loc;
         self.enter(graph, names);
@@ -62,7 +66,10 @@ impl<'c> Builder<'c> {
             let mut results = results.map(Vec::into_iter);
             let names = self.scopes.last_mut().expect("invariant: a graph is entered before its nodes");
             for name in &node.outputs {
-                names.insert(name.clone(), results.as_mut().and_then(Iterator::next));
+                let result = results.as_mut().and_then(Iterator::next);
+                if !name.is_empty() {
+                    names.insert(name.clone(), result);
+                }
             }
         }
     }
@@ -71,20 +78,40 @@ impl<'c> Builder<'c> {
     fn node(&mut self, node: &Node, operands: Vec<Option<Operand<'c>>>) -> Option<Vec<Operand<'c>>> {
         let lowering = self.registry.get(&node.domain, &node.op_type, node.opset)?.lowering;
         self.loc = Location::named(self.context(), &node.name);
-        let problem = match lowering(self, &NodeContext { node, operands }) {
+        let results = match lowering(self, &NodeContext { node, operands }) {
             Ok(results) => {
                 let wanted = node.outputs.iter().rposition(|o| !o.is_empty()).map_or(0, |last| last + 1);
-                if results.len() >= wanted {
-                    return Some(results);
+                if results.len() < wanted {
+                    Err(format!("its result {} is not supported", results.len()).into())
+                } else {
+                    results.into_iter().map(|result| self.shortened(result)).collect()
                 }
-                format!("its result {} is not supported", results.len())
             }
+            failure => failure,
+        };
+        let problem = match results {
+            Ok(results) => return Some(results),
             Err(Failure::Reported) => return None,
             Err(Failure::Node(message)) => message,
             Err(Failure::Ir(diagnostics)) => diagnostics.to_string(),
         };
         self.report("F0043", format!("node '{}' ({}): {problem}", node.name, node.op_type));
         None
+    }
+
+    /// The operand, whose sizes of many parts are symbols of their own from here on.
+    fn shortened(&mut self, mut operand: Operand<'c>) -> Result<Operand<'c>, Failure> {
+        if matches!(&operand.known, Some(Known::Sizes(sizes)) if !sizes.iter().all(Dim::is_small)) {
+            operand.value = Some(self.value(&operand)?);
+            operand.known = None;
+        }
+        if let Some(value) = operand.value {
+            for (axis, dim) in operand.shape.iter_mut().enumerate().filter(|(_, dim)| !dim.is_small()) {
+                let size = self.dim_of(value, axis)?;
+                *dim = self.new_symbol(size);
+            }
+        }
+        Ok(operand)
     }
 
     /// Reports a problem of the model.

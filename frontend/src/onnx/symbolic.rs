@@ -19,11 +19,27 @@ pub struct Dim {
     terms: BTreeMap<Vec<Atom>, i64>,
 }
 
+/// Most terms and atoms of a size that is worth computing at import, and the deepest nesting of its atoms.
+const MAX_TERMS: usize = 16;
+const MAX_ATOMS: usize = 128;
+const MAX_DEPTH: usize = 32;
+
+/// A size that the run gives. Only those of the model's names can be named by it.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Symbol {
+    /// A name of the model.
+    Named(Arc<str>),
+    /// An unnamed dimension of an input, by the input's name and its axis.
+    Axis(Arc<str>, usize),
+    /// A size that data decides, by its number.
+    Data(usize),
+}
+
 /// A part of a size that is not a sum.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Atom {
-    /// A symbol by its name.
-    Symbol(Arc<str>),
+    /// A symbol.
+    Symbol(Symbol),
     /// A quotient, rounded down.
     FloorDiv(Box<(Dim, Dim)>),
     /// The smaller of two.
@@ -39,9 +55,9 @@ impl Dim {
     pub fn constant(value: i64) -> Self {
         Self { constant: value, terms: BTreeMap::new() }
     }
-    /// A symbol.
+    /// A symbol of the model's.
     pub fn symbol(name: &str) -> Self {
-        Self::atom(Atom::Symbol(name.into()))
+        Self::from(Symbol::Named(name.into()))
     }
     fn atom(atom: Atom) -> Self {
         Self { constant: 0, terms: BTreeMap::from([(vec![atom], 1)]) }
@@ -153,11 +169,12 @@ impl Dim {
     /// The quotient, if there is no remainder whatever the symbols: of a product by some of its factors.
     pub fn exact_quotient(&self, by: &Self) -> Option<Self> {
         if let Some(d) = by.as_constant().filter(|d| *d != 0) {
-            if self.constant % d != 0 || self.terms.values().any(|f| f % d != 0) {
+            // The least integer by -1 wraps.
+            if self.constant.wrapping_rem(d) != 0 || self.terms.values().any(|f| f.wrapping_rem(d) != 0) {
                 return None;
             }
-            let terms = self.terms.iter().map(|(atoms, f)| (atoms.clone(), f / d)).collect();
-            return Some(Self { constant: self.constant / d, terms });
+            let terms = self.terms.iter().map(|(atoms, f)| (atoms.clone(), f.wrapping_div(d))).collect();
+            return Some(Self { constant: self.constant.wrapping_div(d), terms });
         }
         if by == self {
             return Some(Self::constant(1));
@@ -173,16 +190,17 @@ impl Dim {
             for atom in divisor {
                 left.remove(left.iter().position(|a| a == atom)?);
             }
-            if factor % by != 0 {
+            if factor.wrapping_rem(*by) != 0 {
                 return None;
             }
-            if left.is_empty() { out.constant += factor / by } else { out.add_term(left, factor / by) }
+            let factor = factor.wrapping_div(*by);
+            if left.is_empty() { out.constant = out.constant.wrapping_add(factor) } else { out.add_term(left, factor) }
         }
         Some(out)
     }
     /// The smaller of two.
     pub fn at_most(&self, other: &Self) -> Self {
-        match other.sub(self).sign() {
+        match other.difference(self).and_then(|d| d.sign()) {
             Some(true) => self.clone(),
             Some(false) => other.clone(),
             None => Self::atom(Atom::Min(Box::new(ordered(self, other)))),
@@ -190,11 +208,41 @@ impl Dim {
     }
     /// The larger of two.
     pub fn at_least(&self, other: &Self) -> Self {
-        match other.sub(self).sign() {
+        match other.difference(self).and_then(|d| d.sign()) {
             Some(true) => other.clone(),
             Some(false) => self.clone(),
             None => Self::atom(Atom::Max(Box::new(ordered(self, other)))),
         }
+    }
+    /// A size of the difference's sign; `None` where the difference exceeds 64 bits.
+    pub fn difference(&self, other: &Self) -> Option<Self> {
+        if let (Some(a), Some(b)) = (self.as_constant(), other.as_constant()) {
+            return Some(Self::constant(a.cmp(&b) as i64));
+        }
+        let mut out = self.clone();
+        out.constant = self.constant.checked_sub(other.constant)?;
+        for (atoms, factor) in &other.terms {
+            self.terms.get(atoms).copied().unwrap_or(0).checked_sub(*factor)?;
+            out.add_term(atoms.clone(), factor.checked_neg()?);
+        }
+        Some(out)
+    }
+    /// Whether the expression has few parts.
+    pub fn is_small(&self) -> bool {
+        self.terms.len() <= MAX_TERMS && self.fits(&mut { MAX_ATOMS }, MAX_DEPTH)
+    }
+    fn fits(&self, atoms: &mut usize, depth: usize) -> bool {
+        let mut fits = |atom: &Atom| {
+            let Some(left) = atoms.checked_sub(1) else { return false };
+            *atoms = left;
+            match atom {
+                Atom::Symbol(_) => true,
+                Atom::FloorDiv(of) | Atom::Min(of) | Atom::Max(of) | Atom::Broadcast(of) => {
+                    depth > 0 && of.0.fits(atoms, depth - 1) && of.1.fits(atoms, depth - 1)
+                }
+            }
+        };
+        self.terms.keys().flatten().all(&mut fits)
     }
     /// The size to which two sizes broadcast, either of which may turn out to be 1.
     pub fn broadcast(&self, other: &Self) -> Self {
@@ -242,17 +290,27 @@ impl Dim {
         }
         out
     }
-    /// The names of all symbols in it.
-    pub fn symbols(&self) -> Vec<&str> {
+    /// All symbols in it.
+    pub fn symbols(&self) -> Vec<&Symbol> {
         self.terms.keys().flatten().flat_map(Atom::symbols).collect()
     }
-    /// The name, if this is one symbol.
-    pub fn as_symbol(&self) -> Option<&str> {
+    /// The symbol, if this is one.
+    pub fn as_symbol(&self) -> Option<&Symbol> {
         match (self.constant, self.terms.iter().next()) {
             (0, Some((atoms, 1))) if self.terms.len() == 1 => match &atoms[..] {
-                [Atom::Symbol(name)] => Some(name),
+                [Atom::Symbol(symbol)] => Some(symbol),
                 _ => None,
             },
+            _ => None,
+        }
+    }
+}
+
+impl Symbol {
+    /// The model's name of it.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Symbol::Named(name) => Some(name),
             _ => None,
         }
     }
@@ -274,9 +332,9 @@ impl Atom {
             Atom::Max(of) => of.0.is_not_negative() || of.1.is_not_negative(),
         }
     }
-    fn symbols(&self) -> Vec<&str> {
+    fn symbols(&self) -> Vec<&Symbol> {
         match self {
-            Atom::Symbol(name) => vec![name],
+            Atom::Symbol(symbol) => vec![symbol],
             Atom::FloorDiv(of) | Atom::Min(of) | Atom::Max(of) | Atom::Broadcast(of) => {
                 [of.0.symbols(), of.1.symbols()].concat()
             }
@@ -284,8 +342,9 @@ impl Atom {
     }
     fn bind(&self, sizes: &BTreeMap<String, i64>) -> Dim {
         match self {
-            Atom::Symbol(name) => {
-                sizes.get(&**name).map_or_else(|| Dim::atom(self.clone()), |size| Dim::constant(*size))
+            Atom::Symbol(symbol) => {
+                let size = symbol.name().and_then(|name| sizes.get(name));
+                size.map_or_else(|| Dim::atom(self.clone()), |size| Dim::constant(*size))
             }
             Atom::FloorDiv(of) => {
                 of.0.bind(sizes).floor_div(&of.1.bind(sizes)).unwrap_or_else(|| Dim::atom(self.clone()))
@@ -329,10 +388,26 @@ impl fmt::Display for Dim {
     }
 }
 
+impl From<Symbol> for Dim {
+    fn from(symbol: Symbol) -> Self {
+        Self::atom(Atom::Symbol(symbol))
+    }
+}
+
+impl fmt::Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Symbol::Named(name) => f.write_str(name),
+            Symbol::Axis(input, axis) => write!(f, "{input}.{axis}"),
+            Symbol::Data(number) => write!(f, "?{number}"),
+        }
+    }
+}
+
 impl fmt::Display for Atom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Atom::Symbol(name) => f.write_str(name),
+            Atom::Symbol(symbol) => symbol.fmt(f),
             Atom::FloorDiv(of) => write!(f, "floor(({}) / ({}))", of.0, of.1),
             Atom::Min(of) => write!(f, "min({}, {})", of.0, of.1),
             Atom::Max(of) => write!(f, "max({}, {})", of.0, of.1),
@@ -389,6 +464,29 @@ mod tests {
         assert_eq!(half.to_string(), "floor((n + 1) / (2))");
         assert_eq!(half.times(3).bind(&BTreeMap::from([("n".to_owned(), 4)])).as_constant(), Some(6));
         assert_eq!(half.as_symbol(), None);
-        assert_eq!(n.as_symbol(), Some("n"));
+        assert_eq!(n.as_symbol().and_then(Symbol::name), Some("n"));
+        let made = Dim::from(Symbol::Data(1));
+        assert_eq!((made.to_string(), made == Dim::symbol("?1")), ("?1".to_owned(), false));
+        assert_eq!(made.bind(&BTreeMap::from([("?1".to_owned(), 4)])), made);
+    }
+
+    #[test]
+    fn integers_at_the_limits_do_not_wrap() {
+        let (n, least) = (Dim::symbol("n"), Dim::constant(i64::MIN));
+        assert_eq!(Dim::constant(5).at_least(&least), 5.into());
+        assert_eq!(Dim::constant(5).at_most(&least), least);
+        assert_eq!(n.mul(&least).at_least(&0.into()).as_constant(), None);
+        assert_ne!(n.mul(&least).at_least(&0.into()), n.mul(&least));
+        assert_eq!(n.mul(&least).floor_div(&(-1).into()), Some(n.mul(&least)));
+        assert_eq!(n.mul(&least).exact_quotient(&n.times(-1)), Some(least));
+    }
+
+    #[test]
+    fn an_expression_of_many_parts_is_not_small() {
+        let n = Dim::symbol("n");
+        let power = |k: usize| (0..k).fold(Dim::constant(1), |p, _| p.mul(&n.plus(1)));
+        assert!(power(8).is_small() && !power(20).is_small());
+        let deep = |k: usize| (0..k).fold(n.clone(), |d, _| d.plus(1).floor_div(&3.into()).unwrap_or_default());
+        assert!(deep(32).is_small() && !deep(34).is_small());
     }
 }

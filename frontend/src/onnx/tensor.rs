@@ -40,7 +40,7 @@ impl Tensor {
     }
     /// Number of elements.
     pub fn elements(&self) -> usize {
-        usize::try_from(self.shape.iter().product::<i64>()).unwrap_or(usize::MAX)
+        count(&self.shape).unwrap_or(usize::MAX)
     }
     /// The elements as numbers; `None` for types without a value in f64.
     pub fn to_f64(&self) -> Option<Vec<f64>> {
@@ -104,7 +104,7 @@ impl Tensor {
         }
         let width = dtype.size_bytes().filter(|_| dtype.is_integer() || dtype == DataType::Bool)?;
         let value = |v: i64| if dtype == DataType::Bool { i64::from(v != 0) } else { v };
-        let bytes = values.iter().flat_map(|v| value(*v).to_le_bytes()[..width].to_vec()).collect();
+        let bytes = values.iter().flat_map(|v| value(*v).to_le_bytes().into_iter().take(width)).collect();
         Some(Self::new(dtype, shape, bytes))
     }
 }
@@ -186,7 +186,8 @@ impl Files {
     pub fn tensor(&mut self, proto: &TensorProto) -> Result<Tensor, String> {
         let dtype = DataType::from_number(proto.data_type)
             .ok_or_else(|| format!("element type {} does not exist", proto.data_type))?;
-        let elements = count(&proto.dims)?;
+        let shape = &proto.dims;
+        let elements = count(shape).ok_or_else(|| format!("its shape {shape:?} is negative or too large"))?;
         let data = if proto.data_location == EXTERNAL {
             self.external(proto, expected_bytes(dtype, elements)?)?
         } else if !proto.raw_data.is_empty() {
@@ -194,6 +195,7 @@ impl Files {
         } else {
             typed(proto, dtype)?.into()
         };
+        let data = if dtype == DataType::Bool { truth_values(data) } else { data };
         let expected = expected_bytes(dtype, elements)?;
         let found = data.bytes().len();
         if found != expected {
@@ -248,10 +250,24 @@ impl Files {
     }
 }
 
-fn count(shape: &[i64]) -> Result<usize, String> {
-    let product = shape.iter().try_fold(1_i64, |n, d| if *d < 0 { None } else { n.checked_mul(*d) });
-    let product = product.filter(|n| *n <= MAX_ELEMENTS);
-    product.map(|n| n as usize).ok_or_else(|| format!("its shape {shape:?} is negative or too large"))
+/// Number of elements of a shape; `None` for one that is negative or too large.
+pub(super) fn count(shape: &[i64]) -> Option<usize> {
+    if shape.iter().any(|size| *size < 0) {
+        return None;
+    }
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    let product = shape.iter().try_fold(1_i64, |n, size| n.checked_mul(*size)).filter(|n| *n <= MAX_ELEMENTS)?;
+    usize::try_from(product).ok()
+}
+
+/// Truth values as 0 and 1.
+fn truth_values(data: ConstantData) -> ConstantData {
+    if data.bytes().iter().all(|byte| *byte <= 1) {
+        return data;
+    }
+    data.bytes().iter().map(|byte| u8::from(*byte != 0)).collect::<Vec<u8>>().into()
 }
 
 fn expected_bytes(dtype: DataType, elements: usize) -> Result<usize, String> {
@@ -261,7 +277,7 @@ fn expected_bytes(dtype: DataType, elements: usize) -> Result<usize, String> {
 
 /// The elements in the field of their type.
 fn typed(proto: &TensorProto, dtype: DataType) -> Result<Vec<u8>, String> {
-    let narrow = |width: usize| proto.int32_data.iter().flat_map(|v| v.to_le_bytes()[..width].to_vec()).collect();
+    let narrow = |width: usize| proto.int32_data.iter().flat_map(|v| v.to_le_bytes().into_iter().take(width)).collect();
     Ok(match dtype {
         DataType::F32 | DataType::Complex64 => proto.float_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
         DataType::F64 | DataType::Complex128 => proto.double_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
@@ -270,6 +286,7 @@ fn typed(proto: &TensorProto, dtype: DataType) -> Result<Vec<u8>, String> {
         DataType::U32 => proto.uint64_data.iter().flat_map(|v| (*v as u32).to_le_bytes()).collect(),
         DataType::I32 => narrow(4),
         DataType::F16 | DataType::Bf16 | DataType::I16 | DataType::U16 => narrow(2),
+        DataType::Bool => proto.int32_data.iter().map(|v| u8::from(*v != 0)).collect(),
         DataType::String => return Err("strings are not supported".to_owned()),
         _ => narrow(1),
     })

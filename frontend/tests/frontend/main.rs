@@ -4,6 +4,7 @@ mod builder;
 mod dynamic;
 mod errors;
 mod onnx;
+mod onnx_files;
 mod onnx_page;
 mod onnx_random;
 mod programs;

@@ -25,12 +25,15 @@ macro_rules! enum_attr {
                     _ => None,
                 }
             }
+            /// The value in MLIR's text.
+            pub fn keyword(self) -> &'static str {
+                match self {
+                    $(Self::$case => $keyword,)*
+                }
+            }
             /// The attribute, if its dialect can be loaded.
             pub fn to_attr<'c>(self, cx: Context<'c>) -> Option<Attr<'c>> {
-                let keyword = match self {
-                    $(Self::$case => $keyword,)*
-                };
-                Attr::parse(cx, &format!($text, keyword))
+                Attr::parse(cx, &format!($text, self.keyword()))
             }
         }
     };

@@ -10,10 +10,5 @@ pub fn dimension(op: Op) -> Option<Dimension> {
 
 /// The mapping of a loop to the workgroups along a dimension.
 pub fn block_mapping(cx: Context, dimension: Dimension) -> Option<Attr> {
-    let name = match dimension {
-        Dimension::X => "x",
-        Dimension::Y => "y",
-        Dimension::Z => "z",
-    };
-    Attr::parse(cx, &format!("#gpu.block<{name}>"))
+    Attr::parse(cx, &format!("#gpu.block<{}>", dimension.keyword()))
 }

@@ -63,7 +63,7 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     for name in args.dump_after.iter().chain(&args.emit) {
         check_phase(name)?;
     }
-    let mut options = source::options(&args.source, &source::targets(&args.target)?);
+    let mut options = source::options(&args.source, &source::targets(&args.target)?)?;
     options.schedule = args.schedule.clone();
     options.verify = args.verify;
     options.dump_after = args.dump_after.iter().chain(&args.emit).cloned().collect();

@@ -13,7 +13,7 @@ use crate::names::{file_in, split_once};
 
 /// Sources of inputs: a file for one input precedes the folder, the folder the seed.
 pub struct Sources<'a> {
-    /// `NAME=FILE.npy` each.
+    /// `NAME=FILE` each.
     pub named: &'a [OsString],
     /// A folder with one `NAME.npy` each.
     pub folder: Option<&'a Path>,
@@ -53,26 +53,18 @@ pub fn gather(descs: &[TensorDesc], sources: &Sources<'_>) -> Result<Vec<HostTen
 fn read(path: &Path, desc: &TensorDesc) -> Result<HostTensor, Failure> {
     #[cfg(feature = "compiler")]
     if path.extension().is_some_and(|e| e == "pb") {
-        return tensor_proto(path);
+        let tensor = monopour::onnx::read_tensor(path).and_then(|tensor| monopour::onnx::to_host(&tensor));
+        return tensor.map_err(|what| inputs_error(format!("{}: {what}", path.display())));
     }
     Ok(npy::read_as(path, desc.dtype)?)
 }
 
-#[cfg(feature = "compiler")]
-fn tensor_proto(path: &Path) -> Result<HostTensor, Failure> {
-    let fail = |what: String| inputs_error(format!("{}: {what}", path.display()));
-    let tensor = monopour::onnx::read_tensor(path).map_err(fail)?;
-    let dtype = tensor.dtype.dtype().ok_or_else(|| fail(format!("elements of {} are not supported", tensor.dtype)))?;
-    let shape = tensor.stored_shape().iter().map(|d| d.unsigned_abs()).collect();
-    Ok(HostTensor::new(dtype, shape, tensor.data.bytes().to_vec())?)
-}
-
-/// The files of `NAME=FILE.npy` arguments by name.
+/// The files of `NAME=FILE` arguments by name.
 fn named<'a>(descs: &[TensorDesc], arguments: &'a [OsString]) -> Result<BTreeMap<&'a str, PathBuf>, Failure> {
     let mut files = BTreeMap::new();
     for argument in arguments {
         let (name, file) = split_once(argument, '=')
-            .ok_or_else(|| Failure::usage(format!("--input takes NAME=FILE.npy, found `{}`", argument.display())))?;
+            .ok_or_else(|| Failure::usage(format!("--input takes NAME=FILE, found `{}`", argument.display())))?;
         if !descs.iter().any(|desc| desc.name == name) {
             let names: Vec<&str> = descs.iter().map(|desc| desc.name.as_str()).collect();
             return Err(inputs_error(format!("no input is named `{name}`; there are {}", names.join(", "))));

@@ -28,7 +28,7 @@ pub struct InspectArgs {
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     #[cfg(feature = "compiler")]
     if monopour::pipeline::is_onnx(&args.model) {
-        return crate::inspect_onnx::run(&args.model, args.json);
+        return crate::inspect_onnx::run(&args.model, args.json, &crate::source::dims(&args.source)?);
     }
     #[cfg(feature = "compiler")]
     let program = model::load(&args.model, &args.source, &[])?;

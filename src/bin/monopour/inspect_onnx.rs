@@ -1,17 +1,22 @@
 //! `monopour inspect` of an ONNX model: names, types, symbols, versions, and the ops that are missing.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use monopour::onnx::graph::{ValueInfo, ValueType};
+use monopour::onnx::graph::{ValueInfo, ValueType, domain_name};
 use monopour::onnx::{Model, Registry, missing_ops};
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::stdout;
 
-/// Prints what the file says; nothing is compiled.
-pub fn run(path: &Path, json: bool) -> Result<(), Failure> {
-    let model = Model::open(path)?;
+/// Prints what the file says, with sizes for some of its symbols; nothing is compiled.
+pub fn run(path: &Path, json: bool, sizes: &BTreeMap<String, i64>) -> Result<(), Failure> {
+    let mut model = Model::open(path)?;
+    model.check_dims(sizes)?;
+    for info in model.graph.inputs.iter_mut().chain(&mut model.graph.outputs) {
+        info.ty = info.ty.bind(sizes);
+    }
     let missing = missing_ops(&model, &Registry::default());
     let graph = &model.graph;
     let (given, open): (Vec<_>, Vec<_>) = graph.inputs.iter().partition(|i| graph.initializers.contains_key(&i.name));
@@ -37,17 +42,13 @@ pub fn run(path: &Path, json: bool) -> Result<(), Failure> {
     let mut lines = vec![format!("opset    {}", opsets.join(", "))];
     let line = |kind: &str, info: &ValueInfo| format!("{kind:<8} {}: {}", info.name, type_text(&info.ty));
     lines.extend(open.iter().map(|info| line("input", info)));
-    lines.extend(given.iter().map(|info| format!("{}  constant unless given", line("input", info))));
+    lines.extend(given.iter().map(|info| format!("{}  constant", line("input", info))));
     lines.extend(graph.outputs.iter().map(|info| line("result", info)));
     lines.extend(model.symbols().iter().map(|name| format!("symbol   {name}")));
     lines.push(format!("nodes    {}, {} constants", graph.nodes.len(), graph.initializers.len()));
     lines.extend(missing.iter().map(|line| format!("missing  {line}")));
     lines.push(String::new());
     stdout::print(&lines.join("\n"))
-}
-
-fn domain_name(domain: &str) -> &str {
-    if domain.is_empty() { "ai.onnx" } else { domain }
 }
 
 fn type_text(ty: &ValueType) -> String {

@@ -51,7 +51,7 @@ pub fn compile_reported(
             path.display()
         )));
     }
-    let options = monopour::CompileOptions { watch: progress.watch(), ..crate::source::options(source, targets) };
+    let options = monopour::CompileOptions { watch: progress.watch(), ..crate::source::options(source, targets)? };
     Ok(monopour::compile_file(path, &options)?)
 }
 

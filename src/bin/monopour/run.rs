@@ -23,7 +23,8 @@ pub struct RunArgs {
     model: PathBuf,
     /// An input; repeat for each. Element types are f2 f4 f8 b1 i1 i2 i4 i8 u1 u2 u4 u8 and V2, which is bf16 as ml_dtypes
     /// writes it. An integer of either sign fits an input of its width; f4 is rounded where the input is bf16.
-    #[arg(long, value_name = "NAME=FILE.npy")]
+    /// A file that ends in .pb is a tensor of ONNX.
+    #[arg(long, value_name = "NAME=FILE")]
     input: Vec<OsString>,
     /// A folder with one NAME.npy per input.
     #[arg(long, value_name = "DIR")]

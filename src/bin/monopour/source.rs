@@ -6,6 +6,7 @@ use clap::Args;
 use monopour::options::{CompileOptions, TargetDescription, target_of};
 use monopour::program::{CpuTarget, GpuDescription};
 use monopour::runtime::{Device, DeviceChoice};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -35,16 +36,27 @@ fn dim(text: &str) -> Result<(String, i64), String> {
     Ok((name.to_owned(), i64::from(size)))
 }
 
+/// The sizes of `--dim` by name.
+pub fn dims(args: &SourceArgs) -> Result<BTreeMap<String, i64>, Failure> {
+    let mut sizes = BTreeMap::new();
+    for (name, size) in &args.dim {
+        if sizes.insert(name.clone(), *size).is_some() {
+            return Err(Failure::usage(format!("--dim gives the size of `{name}` twice")));
+        }
+    }
+    Ok(sizes)
+}
+
 /// The compiler's options for these flags.
-pub fn options(args: &SourceArgs, targets: &[TargetDescription]) -> CompileOptions {
-    CompileOptions {
+pub fn options(args: &SourceArgs, targets: &[TargetDescription]) -> Result<CompileOptions, Failure> {
+    Ok(CompileOptions {
         targets: targets.to_vec(),
         entry: args.entry.clone(),
         weights: args.weights.clone(),
         donate: args.donate.clone(),
-        dims: args.dim.iter().cloned().collect(),
+        dims: dims(args)?,
         ..CompileOptions::default()
-    }
+    })
 }
 
 /// Steps of a compilation for this many targets: its phases.

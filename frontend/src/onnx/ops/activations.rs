@@ -60,7 +60,7 @@ const RELU: Function = Function {
         let zero = b.number(x[0].ty(), 0.0);
         b.binary(if t.is_float() { ops::arith::MAXIMUMF } else { ops::arith::MAXSI }, x[0], zero)
     },
-    floats: |x| if x[0].is_nan() { x[0] } else { x[0].max(0.0) },
+    floats: Some(|x| if x[0].is_nan() { x[0] } else { x[0].max(0.0) }),
     sizes: |x| Some(x[0].at_least(&0.into())),
 };
 

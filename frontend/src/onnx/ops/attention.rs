@@ -110,7 +110,6 @@ fn attention<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         each.push(if packed { split_heads(b, x, count(name)?)? } else { x.clone() });
     }
     let [q, mut k, mut v]: [Operand; 3] = each.try_into().map_err(|_| "it lacks operands")?;
-    check_ranks([Some(&q), Some(&k), Some(&v), cx.optional(4), cx.optional(5)])?;
     let valid = cx.optional(6).cloned();
     let mut place = if valid.is_some() { Place::BeforeValid } else { Place::Start };
     if [&q, &k, &v].iter().any(|x| x.rank() != 4) {

@@ -42,9 +42,9 @@ const GREATER_OR_EQUAL: Comparison = Comparison {
     difference: |d| d.as_constant().map(|d| d >= 0),
 };
 const NOT: Function =
-    Function { body: flip, floats: |_| f64::NAN, sizes: |x| x[0].as_constant().map(|v| Dim::constant(1 - v)) };
+    Function { body: flip, floats: None, sizes: |x| x[0].as_constant().map(|v| Dim::constant(1 - v)) };
 const BITWISE_NOT: Function =
-    Function { body: flip, floats: |_| f64::NAN, sizes: |x| x[0].as_constant().map(|v| Dim::constant(!v)) };
+    Function { body: flip, floats: None, sizes: |x| x[0].as_constant().map(|v| Dim::constant(!v)) };
 /// What Cast does not do.
 const NO_CASTS: &str = "strings";
 
@@ -82,7 +82,7 @@ pub(super) fn comparison<'c>(
         let folded = if from.is_float() {
             fold::floats(&operands, DataType::Bool, &shape, |x| f64::from(u8::from(floats(x))))
         } else {
-            let sizes = |x: &[Dim]| difference(&x[0].sub(&x[1])).map(truth);
+            let sizes = |x: &[Dim]| difference(&x[0].difference(&x[1])?).map(truth);
             fold::sizes(&operands, DataType::Bool, &shape, sizes)
         };
         if let Some(folded) = folded {
@@ -99,7 +99,7 @@ macro_rules! bits {
     ($name:expr, $known:expr) => {
         Function {
             body: |b, _, x| b.binary($name, x[0], x[1]),
-            floats: |_| f64::NAN,
+            floats: None,
             sizes: |x| Some(Dim::constant($known(x[0].as_constant()?, x[1].as_constant()?))),
         }
     };
@@ -225,6 +225,10 @@ fn folded_cast<'c>(x: &Operand<'c>, to: DataType) -> Option<Operand<'c>> {
             _ => values,
         };
         return plain.then(|| Tensor::from_f64(to, shape, &values)).flatten().map(|t| Operand::constant(Rc::new(t)));
+    }
+    let is_signed = |sizes: &[Dim]| !x.dtype.is_unsigned() || sizes.iter().all(Dim::is_not_negative);
+    if !to.is_integer() && !is_signed(&x.as_sizes()?) {
+        return None;
     }
     if to.is_integer() && to.bits() >= Some(32) {
         return Some(Operand::sizes(to, shape, x.as_sizes()?));

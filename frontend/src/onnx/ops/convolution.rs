@@ -151,16 +151,12 @@ pub(super) fn add_bias<'c>(
 
 /// Numbers of channels as an operand of an image of that rank.
 pub(super) fn per_channel<'c>(b: &mut Builder<'c>, x: &Operand<'c>, rank: usize) -> Result<Operand<'c>, Failure> {
-    // A vector has one channel.
-    if rank == 1 && x.shape[..] == [Dim::constant(1)] {
-        return Ok(x.clone());
-    }
-    if x.rank() != 1 || rank < 2 {
-        return Err("its operand per channel is not of rank 1, or its image has no channels".into());
+    if x.rank() != 1 {
+        return Err("its operand per channel is not of rank 1".into());
     }
     match rank {
-        // An image without channels has one.
-        1 if x.shape[0].is(1) => b.reshaped(x, &[]),
+        // A vector has one channel.
+        1 if x.shape[0].is(1) => Ok(x.clone()),
         0 | 1 => Err(no_channels(rank)),
         _ => {
             let mut shape = vec![Dim::constant(1); rank - 1];

@@ -14,8 +14,8 @@ type Body = for<'c> fn(&mut Builder<'c>, DataType, &[Value<'c>]) -> Result<Value
 pub(super) struct Function {
     /// On values of the IR.
     pub body: Body,
-    /// On known floats.
-    pub floats: fn(&[f64]) -> f64,
+    /// On known floats; `None`: of integers alone.
+    pub floats: Option<fn(&[f64]) -> f64>,
     /// On known integers; `None`: unknown, or of no meaning.
     pub sizes: fn(&[Dim]) -> Option<Dim>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Function {
 impl Function {
     /// A function of floats alone.
     pub const fn of_floats(body: Body, floats: fn(&[f64]) -> f64) -> Self {
-        Self { body, floats, sizes: |_| None }
+        Self { body, floats: Some(floats), sizes: |_| None }
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.op(
         "Abs",
         6,
-        |b, cx| apply(b, cx, Function { body: abs, floats: |x| x[0].abs(), sizes: |x| size_abs(&x[0]) }),
+        |b, cx| apply(b, cx, Function { body: abs, floats: Some(|x| x[0].abs()), sizes: |x| size_abs(&x[0]) }),
         "",
     );
     registry.op("Neg", 6, |b, cx| apply(b, cx, NEG), "");
@@ -131,18 +131,16 @@ pub(super) fn compute<'c>(
         let types = operands.iter().map(|o| o.dtype.to_string()).collect::<Vec<_>>().join(", ");
         return Err(format!("its operands are of different types: {types}").into());
     }
-    if from.is_narrow() {
+    if from.is_narrow() || from.is_float() && function.floats.is_none() {
         return Err(format!("operands of {from} are not supported").into());
     }
     let shapes: Vec<&[Dim]> = operands.iter().map(|o| o.shape.as_slice()).collect();
     let shape = structured::broadcast(&shapes)?;
     if fold::all_known(operands, &shape) {
-        let folded = if from.is_float() {
-            fold::floats(operands, dtype, &shape, function.floats)
-        } else {
-            fold::sizes(operands, dtype, &shape, function.sizes)
+        let folded = match function.floats.filter(|_| from.is_float()) {
+            Some(floats) => fold::floats(operands, dtype, &shape, floats),
+            None => fold::sizes(operands, dtype, &shape, function.sizes),
         };
-        // NaN: of a function without a value on floats.
         if let Some(folded) = folded {
             return Ok(folded);
         }
@@ -203,32 +201,32 @@ fn by_type<'c>(
 
 pub(super) const ADD: Function = Function {
     body: |b, t, x| by_type(b, t, [ops::arith::ADDF, ops::arith::ADDI, ops::arith::ADDI], x),
-    floats: |x| x[0] + x[1],
+    floats: Some(|x| x[0] + x[1]),
     sizes: |x| Some(x[0].add(&x[1])),
 };
 pub(super) const SUB: Function = Function {
     body: |b, t, x| by_type(b, t, [ops::arith::SUBF, ops::arith::SUBI, ops::arith::SUBI], x),
-    floats: |x| x[0] - x[1],
+    floats: Some(|x| x[0] - x[1]),
     sizes: |x| Some(x[0].sub(&x[1])),
 };
 pub(super) const MUL: Function = Function {
     body: |b, t, x| by_type(b, t, [ops::arith::MULF, ops::arith::MULI, ops::arith::MULI], x),
-    floats: |x| x[0] * x[1],
+    floats: Some(|x| x[0] * x[1]),
     sizes: |x| Some(x[0].mul(&x[1])),
 };
 pub(super) const DIV: Function = Function {
     body: |b, t, x| by_type(b, t, [ops::arith::DIVF, ops::arith::DIVSI, ops::arith::DIVUI], x),
-    floats: |x| x[0] / x[1],
+    floats: Some(|x| x[0] / x[1]),
     sizes: |x| quotient(&x[0], &x[1]),
 };
 pub(super) const MIN: Function = Function {
     body: |b, t, x| by_type(b, t, [ops::arith::MINIMUMF, ops::arith::MINSI, ops::arith::MINUI], x),
-    floats: |x| if x[0].is_nan() || x[1].is_nan() { f64::NAN } else { x[0].min(x[1]) },
+    floats: Some(|x| if x[0].is_nan() || x[1].is_nan() { f64::NAN } else { x[0].min(x[1]) }),
     sizes: |x| Some(x[0].at_most(&x[1])),
 };
 pub(super) const MAX: Function = Function {
     body: |b, t, x| by_type(b, t, [ops::arith::MAXIMUMF, ops::arith::MAXSI, ops::arith::MAXUI], x),
-    floats: |x| if x[0].is_nan() || x[1].is_nan() { f64::NAN } else { x[0].max(x[1]) },
+    floats: Some(|x| if x[0].is_nan() || x[1].is_nan() { f64::NAN } else { x[0].max(x[1]) }),
     sizes: |x| Some(x[0].at_least(&x[1])),
 };
 const NEG: Function = Function {
@@ -239,7 +237,7 @@ const NEG: Function = Function {
         let zero = b.int(x[0].ty(), 0);
         b.binary(ops::arith::SUBI, zero, x[0])
     },
-    floats: |x| -x[0],
+    floats: Some(|x| -x[0]),
     sizes: |x| Some(x[0].times(-1)),
 };
 
@@ -379,7 +377,7 @@ const FMOD: Function = Function {
     body: |b, t, x| {
         if t.is_float() { remainder(b, x) } else { by_type(b, t, ["", ops::arith::REMSI, ops::arith::REMUI], x) }
     },
-    floats: |x| x[0] % x[1],
+    floats: Some(|x| x[0] % x[1]),
     sizes: |x| Some(Dim::constant(x[0].as_constant()?.checked_rem(x[1].as_constant()?)?)),
 };
 
@@ -400,10 +398,10 @@ const MODULO: Function = Function {
         let both = b.op(ops::arith::ANDI, &[differ, some], Type::integer(b.context(), 1))?;
         b.select(both, moved, rest)
     },
-    floats: |x| {
+    floats: Some(|x| {
         let rest = x[0] % x[1];
         if rest != 0.0 && (rest < 0.0) != (x[1] < 0.0) { rest + x[1] } else { rest }
-    },
+    }),
     sizes: |x| x[0].modulo(&x[1]),
 };
 

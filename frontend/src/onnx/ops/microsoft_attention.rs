@@ -166,8 +166,9 @@ fn projections<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, heads: i64) ->
     if given.iter().flatten().any(|x| !(3..=5).contains(&x.rank())) {
         return Err("its operands are not of rank 3, 4 or 5".into());
     }
-    if cx.optional(3).is_some() && given.iter().any(|x| x.is_none_or(|x| x.rank() != 3)) {
-        return Err("a bias of operands that are packed or by heads is not supported".into());
+    // Keys and values by heads have theirs already.
+    if cx.optional(3).is_some() && (query.rank() != 3 || given.iter().flatten().any(|x| x.rank() == 5)) {
+        return Err("a bias of packed operands is not supported".into());
     }
     let packed = |b: &mut Builder<'c>, x: &Operand<'c>, part: i64| {
         let part = at(b, x, 3, &part.into())?;

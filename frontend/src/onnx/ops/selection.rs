@@ -7,8 +7,9 @@ use super::slices::indexed;
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::CmpI;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results};
+use crate::onnx::{Builder, DataType, Failure, NodeContext, Registry, Results, Tensor};
 use monopour_ir::{Type, Value, ops};
+use std::rc::Rc;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("NonZero", 9, non_zero, "");
@@ -27,6 +28,9 @@ fn flags<'c>(b: &mut Builder<'c>, x: &Operand<'c>) -> Result<Operand<'c>, Failur
 
 fn non_zero<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
+    if x.elements().is(0) {
+        return Ok(vec![Operand::constant(Rc::new(Tensor::ints(vec![x.rank() as i64, 0], &[])))]);
+    }
     // A scalar counts as a vector of one element.
     let shape = if x.rank() == 0 { vec![Dim::constant(1)] } else { x.shape.clone() };
     let flags = flags(b, x)?;

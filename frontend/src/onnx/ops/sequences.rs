@@ -9,6 +9,9 @@ use std::rc::Rc;
 /// What sequences need.
 const CONSTANT: &str = "positions and lengths that data decides";
 
+/// Most values of a sequence: each is a part of the program.
+const MAX_PARTS: i64 = 1 << 16;
+
 pub(super) fn register(registry: &mut Registry) {
     registry.op("SequenceConstruct", 11, |_, cx| Ok(vec![list(cx.all()?.into_iter().cloned().collect())]), "");
     registry.op("SequenceEmpty", 11, |_, _| Ok(vec![list(vec![])]), "");
@@ -73,42 +76,46 @@ fn length<'c>(_: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
 fn split<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let x = cx.operand(0)?;
     let axis = cx.axis_attribute(0, x.rank())?;
-    let size = x.shape[axis].as_constant().ok_or("it splits a dimension of unknown size")?;
-    let mut keeps = true;
-    let sizes: Vec<i64> = match cx.optional(1) {
-        None => {
-            keeps = cx.flag("keepdims", true)?;
-            vec![1; usize::try_from(size).unwrap_or(0)]
+    let size = &x.shape[axis];
+    let (sizes, keeps) = match cx.optional(1) {
+        None => (equal_parts(size, 1)?, cx.flag("keepdims", true)?),
+        Some(split) if split.rank() == 0 => {
+            let each = cx.known_ints(split, "split")?.first().copied().unwrap_or(0);
+            (equal_parts(size, each)?, true)
         }
-        Some(split) => {
-            let given = cx.known_ints(split, "split")?;
-            match (split.rank(), &given[..]) {
-                (0, [each]) if *each > 0 => {
-                    let whole = vec![*each; usize::try_from(size / each).unwrap_or(0)];
-                    whole.into_iter().chain(Some(size % each).filter(|rest| *rest > 0)).collect()
-                }
-                (0, _) => return Err("its parts have no size".into()),
-                _ => given,
-            }
-        }
+        Some(split) => (b.sizes_of(split)?, true),
     };
-    let sum = sizes.iter().try_fold(0i64, |sum, part| sum.checked_add(*part).filter(|_| *part >= 0));
-    if sum != Some(size) {
+    let negative = sizes.iter().any(|part| part.as_constant().is_some_and(|part| part < 0));
+    let sum = sizes.iter().fold(Dim::default(), |sum, part| sum.add(part));
+    if negative || sum.as_constant().zip(size.as_constant()).is_some_and(|(sum, size)| sum != size) {
         return Err(format!("its parts do not sum up to {size}").into());
     }
-    let (mut parts, mut from) = (vec![], 0);
+    let (mut parts, mut from) = (vec![], Dim::default());
     for part in sizes {
         let (mut place, mut shape) = (vec![Dim::default(); x.rank()], x.shape.clone());
-        (place[axis], shape[axis]) = (from.into(), part.into());
+        (place[axis], shape[axis]) = (from.clone(), part.clone());
         let mut slice = b.slice(x, &place, &shape, &vec![1; shape.len()])?;
         if !keeps {
             shape.remove(axis);
             slice = b.reshaped(&slice, &shape)?;
         }
         parts.push(slice);
-        from += part;
+        from = from.add(&part);
     }
     Ok(vec![list(parts)])
+}
+
+/// The sizes of parts of `each` elements, of which the last one may be smaller. Their number must be known.
+fn equal_parts(size: &Dim, each: i64) -> Result<Vec<Dim>, Failure> {
+    let size = size.as_constant().ok_or("it splits a dimension of unknown size")?;
+    if each <= 0 {
+        return Err("its parts have no size".into());
+    }
+    if size / each > MAX_PARTS {
+        return Err(format!("a sequence of {} values is not supported", size / each).into());
+    }
+    let whole = vec![each; usize::try_from(size / each).unwrap_or(0)];
+    Ok(whole.into_iter().chain(Some(size % each).filter(|rest| *rest > 0)).map(Dim::constant).collect())
 }
 
 fn concat<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {

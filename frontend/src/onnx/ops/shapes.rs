@@ -80,8 +80,7 @@ fn constant_of_shape<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Resul
 fn splat<'c>(b: &mut Builder<'c>, x: &Operand<'c>, shape: Vec<Dim>) -> Result<Operand<'c>, Failure> {
     let small = shape.iter().map(Dim::as_constant).collect::<Option<Vec<i64>>>();
     if let Some(shape) = small
-        && let Some(folded) =
-            fold::pick(x, &shape, std::iter::repeat_n(0, shape.iter().product::<i64>().max(0) as usize))
+        && let Some(folded) = fold::pick(x, &shape, fold::positions(&shape, &vec![0; shape.len()], 0))
     {
         return Ok(folded);
     }
