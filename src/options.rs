@@ -1,5 +1,7 @@
 //! Options of a compilation.
 
+use monopour_program::CpuTarget;
+use monopour_runtime::Device;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -13,6 +15,14 @@ pub fn target_kind(target: &TargetDescription) -> &'static str {
     match target {
         TargetDescription::Gpu(_) => "gpu",
         TargetDescription::Cpu(_) => "cpu",
+    }
+}
+
+/// The target that fits an open device.
+pub fn target_of(device: &Device) -> TargetDescription {
+    match device.description() {
+        Some(description) => TargetDescription::Gpu(description.clone()),
+        None => TargetDescription::Cpu(CpuTarget::host()),
     }
 }
 
@@ -37,6 +47,13 @@ pub struct CompileOptions {
     pub dump_after: Vec<String>,
     /// A callback for each phase.
     pub watch: Option<Watch>,
+}
+
+impl CompileOptions {
+    /// Options for one target, that of an open device.
+    pub fn for_device(device: &Device) -> Self {
+        Self { targets: vec![target_of(device)], ..Self::default() }
+    }
 }
 
 /// A callback with the phase's name and the kind of target, as each phase begins.

@@ -162,7 +162,8 @@ fn groups(cx: Context, rank: usize, at: usize) -> Attr {
     Attr::array(cx, &(0..rank - 1).map(group).collect::<Vec<_>>())
 }
 
-fn collapsed<'c>(value: Value<'c>, at: usize, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
+/// Dimensions `at` and `at + 1` of a value as one.
+pub(crate) fn collapsed<'c>(value: Value<'c>, at: usize, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
     let (cx, ty) = (rw.context(), value.ty());
     let small = collapsed_type(ty, at);
     let loc = value.defining_op().map_or(Location::unknown(cx), Op::location);
@@ -174,7 +175,13 @@ fn collapsed<'c>(value: Value<'c>, at: usize, rw: &mut Rewriter<'c>) -> Result<V
     Ok(rw.create(spec.attr("reassociation", groups(cx, rank, at)))?.result(0))
 }
 
-fn expanded<'c>(value: Value<'c>, ty: Type<'c>, at: usize, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
+/// A value in which dimension `at` is two, of a static type.
+pub(crate) fn expanded<'c>(
+    value: Value<'c>,
+    ty: Type<'c>,
+    at: usize,
+    rw: &mut Rewriter<'c>,
+) -> Result<Value<'c>, Diagnostics> {
     let cx = rw.context();
     let shape = ty.shape().unwrap_or_default();
     let loc = value.defining_op().map_or(Location::unknown(cx), Op::location);

@@ -29,7 +29,7 @@
 //! Differs from upstream's greedy fusion: a producer that computes is fused into a reduction only where the reduction reads each
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
-use crate::{fuse_form, linalg, products, specialize, split_reduction};
+use crate::{fuse_form, linalg, products, specialize, split_division, split_reduction};
 use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::{
@@ -47,6 +47,7 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     // Dims are resolved to inputs, so that a `tensor.dim` keeps no intermediate alive.
     let first = "func.func(linalg-generalize-named-ops),resolve-ranked-shaped-type-result-dims";
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
+    split_division::run(module, &mut rw)?;
     duplicate_data_movement(module, &mut rw);
     let anchors = guard_reductions(module, &mut rw)?;
     let fuse = format!("builtin.module(func.func(linalg-fuse-elementwise-ops),{CANONICALIZE_PROGRAM},cse)");

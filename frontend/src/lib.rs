@@ -4,7 +4,7 @@
 //!
 //! * [`import`]: a model file to canonical linalg, weights mapped; one file per step, in the order of `import/mod.rs`.
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
-//! * [`fuse`]: elementwise fusion and dispatches. `specialize`: fills and products as named ops; `split_reduction`: long
+//! * [`fuse`]: elementwise fusion and dispatches. `split_division`: quotients in maps as loops; `specialize`: fills and products as named ops; `split_reduction`: long
 //!   reductions in two; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`unfold`]: windows of strided convolutions as dimensions, for CPUs.
 //! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
@@ -42,6 +42,7 @@ mod rows_form;
 mod rows_slice;
 mod rows_tile;
 mod specialize;
+mod split_division;
 mod split_reduction;
 pub mod tile;
 mod transforms;

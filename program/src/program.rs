@@ -59,6 +59,16 @@ pub struct InputSize {
 }
 
 impl Signature {
+    /// The input of this name.
+    pub fn input(&self, name: &str) -> Option<&TensorDesc> {
+        self.inputs.iter().find(|input| input.name == name)
+    }
+
+    /// The result of this name.
+    pub fn result(&self, name: &str) -> Option<&TensorDesc> {
+        self.results.iter().find(|result| result.name == name)
+    }
+
     /// The text of a size in messages: "dimension 1 of input `x`".
     pub fn size_text(&self, size: InputSize) -> String {
         let name = self.inputs.get(size.input as usize).map_or("?", |input| input.name.as_str());

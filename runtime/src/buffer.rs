@@ -38,6 +38,14 @@ impl HostTensor {
         HostTensor::new(DType::F32, shape, values.iter().flat_map(|value| value.to_le_bytes()).collect())
     }
 
+    /// A tensor of `i64`, such as the ids of tokens.
+    ///
+    /// # Errors
+    /// As [`HostTensor::new`].
+    pub fn from_i64(shape: Vec<u64>, values: &[i64]) -> Result<HostTensor, Error> {
+        HostTensor::new(DType::I64, shape, values.iter().flat_map(|value| value.to_le_bytes()).collect())
+    }
+
     /// Element type.
     pub fn dtype(&self) -> DType {
         self.dtype

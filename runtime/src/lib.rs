@@ -24,7 +24,7 @@
 //! * `upload`, `readback`, `timing`: transfers, timestamps.
 //! * `native`, `relocate`, `ffi`: the loader of native code, ELF relocations, calls to and from native code.
 //! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU; `threads`: the CPU's threads.
-//! * `session`: a program loaded on a device.
+//! * `session`: a program loaded on a device; `session/named`: runs by the names of inputs and results.
 
 mod buffer;
 mod device;

@@ -579,5 +579,6 @@ fn shut<B: Backend>(engine: &mut Engine<B>) -> u64 {
     engine.pool.outstanding()
 }
 
+mod named;
 #[cfg(test)]
 mod tests;

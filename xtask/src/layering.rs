@@ -62,6 +62,7 @@ pub const LAYERS: &[Layer] = &[
     layer("monopour-benches", "benches/", &["*"], &[]),
     layer("monopour-fuzz", "fuzz/", &["*"], &[]),
     layer("monopour-xtask", "xtask/", &["*"], &[]),
+    layer("monopour-embed", "examples/embed/", &["monopour"], &[]),
     // Last: its folder is the prefix of every other.
     layer("monopour", "", &["*"], &[]),
 ];

@@ -31,6 +31,8 @@ pub struct Model {
     pub graph: Graph,
     /// Versions of the operator sets by domain; empty: ai.onnx.
     pub opsets: HashMap<String, i64>,
+    /// Files beside it that hold elements of its tensors, sorted.
+    pub external_files: Vec<PathBuf>,
 }
 
 /// The owner of a mapped file's bytes.
@@ -81,7 +83,7 @@ impl Model {
         functions.inline(&mut graph, &mut problems);
         graph::check(&mut graph, &mut HashSet::new(), &mut problems);
         if problems.is_empty() {
-            return Ok(Self { file: file.to_owned(), graph, opsets });
+            return Ok(Self { file: file.to_owned(), graph, opsets, external_files: files.into_external() });
         }
         if let Some(more) = problems.len().checked_sub(SHOWN_PROBLEMS).filter(|more| *more > 0) {
             problems.truncate(SHOWN_PROBLEMS);

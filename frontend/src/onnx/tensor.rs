@@ -7,7 +7,7 @@ use super::{DataType, narrow};
 use bytes::Bytes;
 use monopour_program::{ConstantData, Map};
 use prost::Message;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -165,13 +165,18 @@ pub fn read_tensor(path: &Path) -> Result<Tensor, String> {
 pub struct Files {
     model: Option<Arc<Map>>,
     folder: PathBuf,
-    others: HashMap<PathBuf, Arc<Map>>,
+    others: BTreeMap<PathBuf, Arc<Map>>,
 }
 
 impl Files {
     /// The mapped model, and the folder of its other files.
     pub fn new(model: Option<Arc<Map>>, folder: PathBuf) -> Self {
-        Self { model, folder, others: HashMap::new() }
+        Self { model, folder, others: BTreeMap::new() }
+    }
+
+    /// Paths of the opened files, the model's own excluded.
+    pub fn into_external(self) -> Vec<PathBuf> {
+        self.others.into_keys().collect()
     }
 
     /// Decodes a tensor.

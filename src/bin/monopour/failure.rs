@@ -53,37 +53,35 @@ pub fn cut_lines(text: &str) -> String {
     out
 }
 
+impl From<monopour::Error> for Failure {
+    fn from(error: monopour::Error) -> Self {
+        let text = error.to_string();
+        if error.is_machine_failure() { Self::machine(text) } else { Self::input(text) }
+    }
+}
+
 impl From<runtime::Error> for Failure {
     fn from(error: runtime::Error) -> Self {
-        let text = program::error::render(error.code(), &error, error.help());
-        if error.is_machine_failure() { Self::machine(text) } else { Self::input(text) }
+        monopour::Error::from(error).into()
     }
 }
 
 impl From<program::Error> for Failure {
     fn from(error: program::Error) -> Self {
-        Self::input(program::error::render(error.code(), &error, error.help()))
+        monopour::Error::from(error).into()
     }
 }
 
 impl From<monopour::npy::Error> for Failure {
     fn from(error: monopour::npy::Error) -> Self {
-        Self::input(program::error::render(error.code(), &error, error.help()))
+        monopour::Error::from(error).into()
     }
 }
 
 #[cfg(feature = "compiler")]
 impl From<monopour::Diagnostics> for Failure {
     fn from(diagnostics: monopour::Diagnostics) -> Self {
-        let code = diagnostics.0.first().map_or("I0001", |diagnostic| diagnostic.code);
-        let has_hint = diagnostics.0.iter().any(|diagnostic| diagnostic.help.is_some());
-        // MLIR's own diagnostics have none.
-        let hint = match code {
-            _ if has_hint => String::new(),
-            "I0001" => "\n  help: give MLIR that `mlir-opt` of LLVM 22 accepts".to_owned(),
-            _ => format!("\n  help: docs/errors/{code}.md says what to do"),
-        };
-        Self::input(format!("{diagnostics}{hint}"))
+        monopour::Error::from(diagnostics).into()
     }
 }
 

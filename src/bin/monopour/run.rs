@@ -163,7 +163,7 @@ fn load(
     if model::is_artifact(&args.model) {
         return Ok((Program::open(&args.model)?, None));
     }
-    let targets = [crate::source::target_of(device)];
+    let targets = [monopour::options::target_of(device)];
     let start = trace.now_us();
     let compiled = model::compile_reported(&args.model, &args.source, &targets, progress)?;
     let elapsed = trace.now_us() - start;

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::names::split_once;
 use clap::Args;
-use monopour::options::{CompileOptions, TargetDescription};
+use monopour::options::{CompileOptions, TargetDescription, target_of};
 use monopour::program::{CpuTarget, GpuDescription};
 use monopour::runtime::{Device, DeviceChoice};
 use std::collections::BTreeMap;
@@ -62,14 +62,6 @@ pub fn options(args: &SourceArgs, targets: &[TargetDescription]) -> Result<Compi
 /// Steps of a compilation for this many targets: its phases.
 pub fn steps(targets: usize) -> usize {
     targets * monopour::pipeline::PHASES.len()
-}
-
-/// The target that fits an open device.
-pub fn target_of(device: &Device) -> TargetDescription {
-    match device.description() {
-        Some(description) => TargetDescription::Gpu(description.clone()),
-        None => TargetDescription::Cpu(CpuTarget::host()),
-    }
 }
 
 /// The targets of `--target`; without any, that of the device that `auto` takes.

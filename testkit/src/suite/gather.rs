@@ -24,6 +24,9 @@ pub(super) fn cases() -> Vec<Case> {
         bilinear(),
         reversed_rows(),
         modulo(),
+        grouped("floordiv", 2),
+        grouped("floordiv", 3),
+        grouped("mod", 2),
         checkerboard(),
     ]);
     out
@@ -194,6 +197,17 @@ fn modulo() -> Case {
     let e = p.empty(Dtype::F32, &[42]);
     let r = p.generic("i", &[(&x, "i floordiv 7"), (&y, "i mod 7")], (&e, "i"), "%s = arith.mulf %a, %b : f32");
     Case::new("gather/modulo", p, &[&r]).dispatches(1)
+}
+
+/// A product of heads that share keys in groups.
+fn grouped(by: &str, heads: usize) -> Case {
+    let mut p = Program::new();
+    let (q, k) = (p.f32(&[6, 5, 8]), p.f32(&[heads, 7, 8]));
+    let e = p.zeros(Dtype::F32, &[6, 5, 7]);
+    let body = "%m = arith.mulf %a, %b : f32; %s = arith.addf %o, %m : f32";
+    let map = format!("h {by} {}, j, d", if by == "mod" { heads } else { 6 / heads });
+    let r = p.generic("h i j d!", &[(&q, "h, i, d"), (&k, &map)], (&e, "h, i, j"), body);
+    Case::new(&format!("gather/grouped_{by}_{heads}"), p, &[&r]).dispatches(1)
 }
 
 fn checkerboard() -> Case {
