@@ -388,7 +388,10 @@ fn ranks_that_do_not_fit_are_refused() {
         (one(vec![f32("x", &["3"])], node("LRN(x) -> y", &[("size", &[1])]), 17), "has no channels"),
         (one(vec![x3()], node("Dropout(x) -> y", &[]), 6), "training is not supported"),
         (one(vec![x3()], node("Gemm(x, x) -> y", &[]), 17), "a product over 3 and 2 elements"),
-        (one(vec![f32("x", &["3"])], node("Attention(x, x, x) -> y", &[]), 23), "are not all of rank 3 or all of rank 4"),
+        (
+            one(vec![f32("x", &["3"])], node("Attention(x, x, x) -> y", &[]), 23),
+            "are not all of rank 3 or all of rank 4",
+        ),
         (
             one(vec![f32("x", &["3"]), f32("s", &["1"])], node("InstanceNormalization(x, s, s) -> y", &[]), 17),
             "its image has no channels",

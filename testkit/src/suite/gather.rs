@@ -207,7 +207,7 @@ fn grouped(by: &str, heads: usize) -> Case {
     let body = "%m = arith.mulf %a, %b : f32; %s = arith.addf %o, %m : f32";
     let map = format!("h {by} {}, j, d", if by == "mod" { heads } else { 6 / heads });
     let r = p.generic("h i j d!", &[(&q, "h, i, d"), (&k, &map)], (&e, "h, i, j"), body);
-    Case::new(&format!("gather/grouped_{by}_{heads}"), p, &[&r]).dispatches(1)
+    Case::new(format!("gather/grouped_{by}_{heads}"), p, &[&r]).dispatches(1)
 }
 
 fn checkerboard() -> Case {
