@@ -38,11 +38,8 @@ fn keeps_border(fill: Op, block: Block) -> bool {
     while let Some((buffer, access)) = work.pop() {
         for used in buffer.uses() {
             if VIEW_LIKE.contains(&used.op.name()) && used.index == 0 {
-                let access = if access == Access::Whole && is_one_of(used.op, &slices) {
-                    Access::Slice
-                } else {
-                    access.of_view()
-                };
+                let is_slice = access == Access::Whole && is_one_of(used.op, &slices);
+                let access = if is_slice { Access::Slice } else { access.of_view(used.op) };
                 work.push((used.op.result(0), access));
                 continue;
             }
@@ -69,8 +66,11 @@ enum Access {
 }
 
 impl Access {
-    fn of_view(self) -> Self {
-        if self == Access::Slice { Access::Slice } else { Access::View }
+    /// The part that a view of this part is.
+    fn of_view(self, view: Op) -> Self {
+        // A base buffer, and what is cast from it, may reach beyond the slice.
+        let widens = matches!(view.name(), ops::memref::EXTRACT_STRIDED_METADATA | ops::memref::REINTERPRET_CAST);
+        if self == Access::Slice && !widens { Access::Slice } else { Access::View }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect, expect_file};
 use monopour_ir::{Context, Diagnostics, Module, Op};
-use monopour_split::{constants, copies, outline, plan, schedule};
+use monopour_split::{borders, constants, copies, outline, plan, schedule};
 
 /// Two dispatches over a transient, a constant and a returned buffer.
 const CHAIN: &str = r#"
@@ -410,4 +410,54 @@ fn host_code_of_a_gpu_has_no_kernels() {
     assert_eq!(names, ["main"]);
     host.op().verify_with_diagnostics().expect("what the host calls is still declared");
     assert!(module.functions().len() > 1, "the module keeps its kernels");
+}
+
+/// A buffer whose border a dispatch fills, with what else the host does with it; `true` if the fill runs once per arena.
+fn is_filled_once(uses: &str) -> bool {
+    let text = format!(
+        r#"
+#slice = strided<[6, 1], offset: 7>
+func.func private @take(memref<4x6xf32>)
+func.func @main(%x: memref<2x4xf32>) {{
+  %zero = arith.constant 0.0 : f32
+  %a = memref.alloc() : memref<4x6xf32>
+  %other = memref.alloc() : memref<4x6xf32>
+  scf.forall (%i) in (1) {{
+    linalg.fill ins(%zero : f32) outs(%a : memref<4x6xf32>)
+  }} {{monopour.border = {{slices = [array<i64: 1, 1, 2, 4>], value = 0.0 : f32}}, monopour.kernel = {{class = "elementwise"}}}}
+  %s = memref.subview %a[1, 1] [2, 4] [1, 1] : memref<4x6xf32> to memref<2x4xf32, #slice>
+  scf.forall (%i) in (1) {{
+    linalg.copy ins(%x : memref<2x4xf32>) outs(%s : memref<2x4xf32, #slice>)
+  }} {{monopour.kernel = {{class = "elementwise"}}}}
+  scf.forall (%i) in (1) {{
+    linalg.copy ins(%a : memref<4x6xf32>) outs(%other : memref<4x6xf32>)
+  }} {{monopour.kernel = {{class = "elementwise"}}}}
+  {uses}
+  memref.dealloc %a : memref<4x6xf32>
+  memref.dealloc %other : memref<4x6xf32>
+  return
+}}
+"#
+    );
+    let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}"));
+    borders::run(module.symbol("main").expect("the input has @main"));
+    module.op().find_all("scf.forall").iter().any(|op| op.attr("monopour.border").is_some())
+}
+
+#[test]
+fn a_border_is_kept_where_only_its_slices_are_written() {
+    let dispatch =
+        |body: &str| format!("scf.forall (%i) in (1) {{ {body} }} {{monopour.kernel = {{class = \"elementwise\"}}}}");
+    assert!(is_filled_once(""));
+    let part = "%p = memref.subview %s[0, 0] [1, 4] [1, 1] : memref<2x4xf32, #slice> to memref<1x4xf32, #slice>";
+    let written = |buffer: &str, ty: &str| dispatch(&format!("linalg.fill ins(%zero : f32) outs({buffer} : {ty})"));
+    assert!(is_filled_once(&format!("{part} {}", written("%p", "memref<1x4xf32, #slice>"))), "a part of the slice");
+    assert!(!is_filled_once(&written("%a", "memref<4x6xf32>")), "the whole buffer");
+    let row =
+        "%p = memref.subview %a[0, 1] [3, 4] [1, 1] : memref<4x6xf32> to memref<3x4xf32, strided<[6, 1], offset: 1>>";
+    let row = format!("{row} {}", written("%p", "memref<3x4xf32, strided<[6, 1], offset: 1>>"));
+    assert!(!is_filled_once(&row), "another slice");
+    let cast = "%p = memref.reinterpret_cast %s to offset: [0], sizes: [4, 6], strides: [6, 1] : memref<2x4xf32, #slice> to memref<4x6xf32>";
+    assert!(!is_filled_once(&format!("{cast} {}", written("%p", "memref<4x6xf32>"))), "beyond the slice");
+    assert!(!is_filled_once("func.call @take(%a) : (memref<4x6xf32>) -> ()"), "an op that may write");
 }
