@@ -5,13 +5,10 @@ use crate::embedder::{Embedder, similarity};
 use crate::{nearest, report};
 use monopour::CompileOptions;
 use monopour::onnx::DataType;
-use monopour::onnx::proto::{
-    AttributeProto, DimensionProto, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
-    StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, TypeValue, ValueInfoProto,
-    attribute_type,
-};
+use monopour::onnx::proto::{GraphProto, ModelProto, StringStringEntryProto, TensorProto};
 use monopour::options::Watch;
 use monopour::runtime::{Device, DeviceChoice, Options, Session};
+use monopour_testkit::onnx::{model_of, node, value, with_int};
 use prost::Message;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,38 +35,8 @@ fn table() -> TensorProto {
     tensor("table", DataType::F32, &[5, 3], &TABLE.map(f32::to_le_bytes).concat())
 }
 
-/// An input or result; sizes are numbers or names.
-fn value(name: &str, dtype: DataType, shape: &[&str]) -> ValueInfoProto {
-    let dim = |size: &&str| DimensionProto {
-        value: Some(match size.parse() {
-            Ok(number) => DimensionValue::Value(number),
-            Err(_) => DimensionValue::Param((*size).to_owned()),
-        }),
-    };
-    let shape = Some(TensorShapeProto { dim: shape.iter().map(dim).collect() });
-    let tensor = TensorTypeProto { elem_type: dtype.number(), shape };
-    ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { value: Some(TypeValue::Tensor(tensor)) }) }
-}
-
-fn node(op: &str, inputs: &[&str], output: &str, attributes: &[(&str, i64)]) -> NodeProto {
-    let int = |(name, i): &(&str, i64)| AttributeProto {
-        name: (*name).to_owned(),
-        r#type: attribute_type::INT,
-        i: *i,
-        ..Default::default()
-    };
-    NodeProto {
-        op_type: op.to_owned(),
-        input: inputs.iter().map(|name| (*name).to_owned()).collect(),
-        output: vec![output.to_owned()],
-        attribute: attributes.iter().map(int).collect(),
-        ..Default::default()
-    }
-}
-
 fn model(graph: GraphProto) -> ModelProto {
-    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 17 }];
-    ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..Default::default() }
+    model_of(graph, 17)
 }
 
 /// One vector per token, of any number of sentences and tokens.
@@ -77,7 +44,7 @@ fn per_token() -> ModelProto {
     model(GraphProto {
         input: vec![value("input_ids", DataType::I64, &["batch", "seq"])],
         initializer: vec![table()],
-        node: vec![node("Gather", &["table", "input_ids"], "last_hidden_state", &[])],
+        node: vec![node("Gather", &["table", "input_ids"], &["last_hidden_state"])],
         output: vec![value("last_hidden_state", DataType::F32, &["batch", "seq", "3"])],
         ..Default::default()
     })
@@ -90,11 +57,11 @@ fn pooled() -> ModelProto {
         input: ["attention_mask", "input_ids"].map(|name| value(name, DataType::I64, &["2", "4"])).to_vec(),
         initializer: vec![table(), axis("last", 2), axis("tokens", 1)],
         node: vec![
-            node("Gather", &["table", "input_ids"], "rows", &[]),
-            node("Cast", &["attention_mask"], "mask", &[("to", i64::from(DataType::F32.number()))]),
-            node("Unsqueeze", &["mask", "last"], "column", &[]),
-            node("Mul", &["rows", "column"], "kept", &[]),
-            node("ReduceSum", &["kept", "tokens"], "sentence_embedding", &[("keepdims", 0)]),
+            node("Gather", &["table", "input_ids"], &["rows"]),
+            with_int(node("Cast", &["attention_mask"], &["mask"]), "to", i64::from(DataType::F32.number())),
+            node("Unsqueeze", &["mask", "last"], &["column"]),
+            node("Mul", &["rows", "column"], &["kept"]),
+            with_int(node("ReduceSum", &["kept", "tokens"], &["sentence_embedding"]), "keepdims", 0),
         ],
         output: vec![value("sentence_embedding", DataType::F32, &["2", "3"])],
         ..Default::default()
