@@ -1,10 +1,9 @@
 //! Forms of convolutions that CPUs get: unfolded windows, and short lines as columns. Right values on every kind of device.
 
 use crate::backend::from_runtime;
-use crate::host::{devices, f32s, ramp, run, run_each};
-use monopour_ir::{Context, Module};
+use crate::host::{devices, evaluated, f32s, ramp, run, run_each};
+use monopour::runtime::HostTensor;
 use monopour_testkit::approx::{self, Tolerance};
-use monopour_testkit::evaluate;
 
 /// A convolution of stride 2 over lines of 29, with a pointwise epilogue.
 const STRIDED: &str = "
@@ -54,22 +53,22 @@ func.func @main(%x: tensor<24x9x7xf32>, %w: tensor<40x24xf32>, %b: tensor<40xf32
   return %q, %p : tensor<40x9x7xf32>, tensor<40x9x7xf32>
 }";
 
+fn compare(results: &[HostTensor], expected: &[monopour_testkit::HostTensor], rounding: f64, device: &str) {
+    assert_eq!(results.len(), expected.len(), "{device}");
+    for (found, expected) in results.iter().zip(expected) {
+        let rounding = Tolerance { absolute: rounding, relative: rounding };
+        approx::compare(&from_runtime(found), expected, rounding).unwrap_or_else(|e| panic!("{device}: {e}"));
+    }
+}
+
 /// Compares with the evaluator on every device; returns the dispatches of a run on the CPU.
 fn check(text: &str, shapes: &[&[u64]]) -> u64 {
     let inputs: Vec<_> = shapes.iter().map(|s| f32s(s, &ramp(s.iter().product::<u64>() as usize))).collect();
-    let values: Vec<_> = inputs.iter().map(from_runtime).collect();
-    let expected = Context::scope(|cx| {
-        let module = Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}"));
-        evaluate(&module, "main", &values).unwrap_or_else(|e| panic!("{e}"))
-    });
+    let expected = evaluated(text, &inputs);
     let mut dispatches = vec![];
     for device in devices() {
         let (results, stats, leaks) = run(text, &[], &device, &inputs);
-        for (found, expected) in results.iter().zip(&expected) {
-            let rounding = Tolerance { absolute: 1e-4, relative: 1e-4 };
-            approx::compare(&from_runtime(found), expected, rounding)
-                .unwrap_or_else(|e| panic!("{}: {e}", stats.device));
-        }
+        compare(&results, &expected, 1e-4, &stats.device);
         assert!(leaks.is_clean(), "{}: {leaks:?}", stats.device);
         assert_eq!(stats.counts.copies, 0, "{}", stats.device);
         dispatches.push(stats.counts.dispatches);
@@ -77,7 +76,7 @@ fn check(text: &str, shapes: &[&[u64]]) -> u64 {
     dispatches[0]
 }
 
-/// A padded tensor as a host tensor function of x: two padded poolings in a row, of which the first one's result is also read.
+/// Two padded poolings in a row, the first one of a tensor that is read again at the end.
 const PADDED: &str = "
 #in = affine_map<(c, y, x, i, j) -> (c, y + i, x + j)>
 #window = affine_map<(c, y, x, i, j) -> (i, j)>
@@ -161,23 +160,12 @@ fn check_runs(text: &str, shape: &[u64]) -> Vec<(u64, u64)> {
     let values = |n: usize| ramp(shape.iter().product::<u64>() as usize).iter().map(|v| v * n as f32 - 1.0).collect();
     let values: Vec<Vec<f32>> = (1..4).map(values).collect();
     let inputs: Vec<_> = values.iter().map(|values| vec![f32s(shape, values)]).collect();
-    let expected: Vec<_> = inputs
-        .iter()
-        .map(|inputs| {
-            let inputs: Vec<_> = inputs.iter().map(from_runtime).collect();
-            Context::scope(|cx| {
-                let module = Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}"));
-                evaluate(&module, "main", &inputs).unwrap_or_else(|e| panic!("{e}"))
-            })
-        })
-        .collect();
+    let expected: Vec<_> = inputs.iter().map(|inputs| evaluated(text, inputs)).collect();
     let mut counts = vec![];
     for device in devices() {
         let (results, stats, leaks) = run_each(text, &[], &device, &inputs);
-        for (found, expected) in results.iter().flatten().zip(expected.iter().flatten()) {
-            let rounding = Tolerance { absolute: 1e-5, relative: 1e-5 };
-            approx::compare(&from_runtime(found), expected, rounding)
-                .unwrap_or_else(|e| panic!("{}: {e}", stats.device));
+        for (results, expected) in results.iter().zip(&expected) {
+            compare(results, expected, 1e-5, &stats.device);
         }
         assert!(leaks.is_clean(), "{}: {leaks:?}", stats.device);
         counts.push((stats.counts.dispatches, stats.counts.copies));

@@ -2,12 +2,11 @@
 //! and no more copies than upstream's bufferization leaves under the same rules for arguments.
 
 use crate::backend::{explained_copies, from_runtime};
-use crate::host::{compare, devices, f32s, index, ramp, raw, run, source};
+use crate::host::{compare, devices, evaluated, f32s, index, ramp, raw, run, source};
 use monopour::program::DType;
 use monopour::runtime::HostTensor;
 use monopour_ir::{Context, Module};
 use monopour_testkit::approx::{self, Tolerance};
-use monopour_testkit::evaluate;
 
 /// A program, its donated inputs, and the copies of a run that upstream's bufferization leaves for them.
 fn check(name: &str, donate: &[&str], upstream: u64, inputs: &[HostTensor], expected: &[HostTensor]) {
@@ -27,15 +26,6 @@ fn check(name: &str, donate: &[&str], upstream: u64, inputs: &[HostTensor], expe
             assert_eq!((steady.buffers_created, steady.pipelines_created), (0, 0), "{name} on {}", stats.device);
         }
     }
-}
-
-/// The evaluator's results.
-fn evaluated(text: &str, inputs: &[HostTensor]) -> Vec<monopour_testkit::HostTensor> {
-    let inputs: Vec<_> = inputs.iter().map(from_runtime).collect();
-    Context::scope(|cx| {
-        let module = Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}"));
-        evaluate(&module, "main", &inputs).unwrap_or_else(|e| panic!("{e}"))
-    })
 }
 
 #[test]

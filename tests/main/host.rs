@@ -1,10 +1,12 @@
 //! Programs around kernels: loops, branches, calls, slices, scalars and dynamic sizes, on every kind of device; right
 //! values, no leak, nothing created once warm.
 
+use crate::backend::from_runtime;
 use monopour::program::{CpuTarget, DType};
 use monopour::runtime::{Device, DeviceChoice, HostTensor, LeakReport, Options, Session, Stats};
 use monopour::{CompileOptions, TargetDescription, compile};
-use monopour_testkit::device;
+use monopour_ir::{Context, Module};
+use monopour_testkit::{device, evaluate};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,6 +46,15 @@ pub fn index(value: i64) -> HostTensor {
 /// Distinct numbers between -1 and 1.
 pub fn ramp(len: usize) -> Vec<f32> {
     (0..len).map(|i| ((i * 37 % 101) as f32 - 50.0) / 51.0).collect()
+}
+
+/// The evaluator's results.
+pub fn evaluated(text: &str, inputs: &[HostTensor]) -> Vec<monopour_testkit::HostTensor> {
+    let inputs: Vec<_> = inputs.iter().map(from_runtime).collect();
+    Context::scope(|cx| {
+        let module = Module::parse(cx, text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}"));
+        evaluate(&module, "main", &inputs).unwrap_or_else(|e| panic!("{e}"))
+    })
 }
 
 /// Compiles and runs several times; returns the results and cost of the last run, and the session's leaks.
