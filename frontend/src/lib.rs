@@ -11,7 +11,7 @@
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.
 //! * [`tile`]: one `scf.forall` per dispatch. `isolate`: a dispatch in a module of its own; `transforms`: the generated
 //!   scripts; `rows_tile`, with `rows_slice`: row groups; `pack`: panels of products; `grid`: at most three grid dimensions;
-//!   `whole_slices`: slices of whole outputs.
+//!   `whole_slices`: slices of whole outputs; `padded_inputs`: tiles of a program's padded inputs.
 //! * [`place`]: memory spaces as tensor encodings, block mappings.
 //! * [`borders`]: fills of which insertions leave a border.
 //!
@@ -35,6 +35,7 @@ mod kernel_cpu;
 mod linalg;
 pub mod onnx;
 mod pack;
+mod padded_inputs;
 pub mod place;
 mod products;
 mod rows;
