@@ -140,3 +140,52 @@ pub(crate) fn slice_of<'c>(op: Op<'c>) -> Option<SliceModel<'c>> {
     let Slice { offsets, sizes, strides } = Slice::of(op)?;
     Some(SliceModel { offsets, sizes, strides })
 }
+
+#[cfg(test)]
+mod tests {
+    use monopour_ir::{Context, Module};
+
+    use super::*;
+
+    /// The normal forms of the results of these operations, in order.
+    fn forms(body: &str) -> Vec<Affine> {
+        let text = format!("func.func @f(%a: index, %b: index, %c: index) {{\n{body}\nreturn\n}}");
+        let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|e| panic!("{e}"));
+        let function = module.symbol("f").expect("it is there");
+        let ops = function.body().expect("a body").ops();
+        let mut symbols = Symbols::default();
+        ops.into_iter()
+            .filter(|op| op.num_results() > 0)
+            .map(|op| symbols.affine(Index::Dynamic(op.result(0))))
+            .collect()
+    }
+
+    #[test]
+    fn equal_terms_have_one_symbol_and_others_their_own() {
+        let found = forms(
+            "%0 = affine.min affine_map<(d0) -> (d0, 4)>(%a)
+             %1 = affine.max affine_map<(d0) -> (d0, 4)>(%a)
+             %2 = affine.apply affine_map<(d0) -> (d0 mod 4)>(%a)
+             %3 = affine.apply affine_map<(d0) -> (d0)>(%a)
+             %4 = affine.apply affine_map<(d0) -> (d0)>(%b)
+             %5 = affine.apply affine_map<(d0) -> (d0)>(%c)
+             %6 = affine.min affine_map<(d0) -> (d0, 4)>(%a)",
+        );
+        assert_eq!(found[6], found[0]);
+        for (i, one) in found[..6].iter().enumerate() {
+            assert!(!found[..i].contains(one), "{i}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn arithmetic_is_followed_to_a_depth() {
+        let apply = |i: usize, of: &str| format!("%{i} = affine.apply affine_map<(d0) -> (d0 + 1)>({of})");
+        let add = |i: usize, of: &str| format!("%{i} = arith.addi {of}, %one : index");
+        for step in [&apply as &dyn Fn(usize, &str) -> String, &add] {
+            let mut lines = vec!["%one = arith.constant 1 : index".to_owned(), step(0, "%a")];
+            lines.extend((1..2 * MAX_DEPTH).map(|i| step(i, &format!("%{}", i - 1))));
+            let last = forms(&lines.join("\n")).pop().expect("the last");
+            assert_eq!((last.terms.len(), last.constant), (1, MAX_DEPTH as i64));
+        }
+    }
+}

@@ -113,3 +113,30 @@ impl OpModel for Upstream {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use monopour_ir::{Context, Module};
+
+    use super::*;
+    use crate::one_shot::run_with_models;
+    use crate::op_model::OpModels;
+
+    /// A slice has the strides of its tensor, which the function's result then has.
+    #[test]
+    fn results_have_the_types_that_upstream_predicts() {
+        let text = "func.func @f(%t: tensor<8x8xf32>) -> tensor<4x4xf32> {
+            %0 = bufferization.alloc_tensor() : tensor<8x8xf32>
+            %1 = tensor.extract_slice %0[0, 4] [4, 4] [1, 1] : tensor<8x8xf32> to tensor<4x4xf32>
+            return %1 : tensor<4x4xf32>
+        }";
+        let mut models = OpModels::new();
+        crate::models::func::add(&mut models);
+        let options = Options { bufferize_function_boundaries: true, ..Options::default() };
+        let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("parses");
+        run_with_models(module.op(), &options, &models).expect("the interface is enough");
+        module.op().verify_with_diagnostics().unwrap_or_else(|e| panic!("{e}\n{}", module.op()));
+        let result = "-> memref<4x4xf32, strided<[8, 1], offset: 4>> {";
+        assert!(module.op().to_string().contains(result), "{}", module.op());
+    }
+}

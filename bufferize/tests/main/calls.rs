@@ -185,6 +185,25 @@ fn functions_that_lie_deeper_stay() {
     }
 }
 
+/// A module needs no name to be a symbol table of its own, and other symbol tables are no modules.
+#[test]
+fn nested_symbol_tables_stay() {
+    let ops = "%c0 = arith.constant 0 : index
+        %x = arith.constant 1.0 : f32
+        %t = tensor.from_elements %x : tensor<1xf32>
+        %y = tensor.extract %t[%c0] : tensor<1xf32>";
+    for text in [
+        format!("builtin.module {{ builtin.module {{ {ops} }} }}"),
+        format!("builtin.module {{ gpu.module @k {{ gpu.func @f() {{ {ops} gpu.return }} }} }}"),
+    ] {
+        for options in [boundaries(), Options { extensions: true, ..boundaries() }] {
+            let (module, stats) = bufferize(&text, &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            assert_eq!(module.op().to_string(), crate::support::parse(&text).op().to_string());
+            assert_eq!((stats.in_place, stats.allocs), (0, 0));
+        }
+    }
+}
+
 #[test]
 fn functions_that_are_not_analysed_are_copied() {
     let text = "func.func private @f(%t: tensor<8xf32>, %x: f32, %i: index) -> tensor<8xf32> {

@@ -74,6 +74,27 @@ fn what_a_region_reads_is_not_overwritten() {
     assert!(text.contains("memref.load %arg0["), "{text}");
 }
 
+/// Its iterations may run at once: each needs a tensor of its own, even one without contents.
+#[test]
+fn what_a_region_writes_is_not_shared_by_iterations() {
+    let text = "func.func @f(%t: tensor<8xf32>) -> tensor<8xf32> {
+        %c0 = arith.constant 0 : index
+        %e = tensor.empty() : tensor<1xf32>
+        %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]}
+            outs(%t : tensor<8xf32>) {
+        ^bb0(%o: f32):
+          %u = tensor.insert %o into %e[%c0] : tensor<1xf32>
+          %x = tensor.extract %u[%c0] : tensor<1xf32>
+          linalg.yield %x : f32
+        } -> tensor<8xf32>
+        return %r : tensor<8xf32>
+    }";
+    let (text, stats) = bufferized(text, &extensions(), &without_linalg()).expect("the interface is enough");
+    assert_eq!((stats.out_of_place, stats.copies), (1, 0), "{text}");
+    let body = text.split_once("^bb0").expect("a body").1;
+    assert!(body.contains("memref.alloc()"), "{text}");
+}
+
 /// The interface knows less than a model, and nothing of the payload: never fewer copies, and often the same program.
 #[test]
 fn programs_are_those_of_the_models_or_copy_more() {

@@ -238,6 +238,30 @@ fn tensors_of_one_memref_are_aliases() {
     assert_eq!(copies("%n"), 0, "an allocation is no argument");
 }
 
+/// As above, for globals: one is the same memory wherever its address is taken, two are not.
+#[test]
+fn tensors_of_one_global_are_aliases() {
+    let program = |second: &str| {
+        format!(
+            "memref.global \"private\" @g : memref<4xf32>
+            memref.global \"private\" @h : memref<4xf32>
+            func.func @f(%i: index, %x: f32) -> f32 {{
+              %m = memref.get_global @g : memref<4xf32>
+              %n = memref.get_global {second} : memref<4xf32>
+              %a = bufferization.to_tensor %m writable : memref<4xf32> to tensor<4xf32>
+              %b = bufferization.to_tensor %n : memref<4xf32> to tensor<4xf32>
+              %c = tensor.insert %x into %a[%i] : tensor<4xf32>
+              %y = tensor.extract %b[%i] : tensor<4xf32>
+              %z = tensor.extract %c[%i] : tensor<4xf32>
+              %s = arith.addf %y, %z : f32
+              return %s : f32
+            }}"
+        )
+    };
+    let copies = |second: &str| bufferize(&program(second), &beyond()).expect("it is analysed").1.copies;
+    assert_eq!((copies("@g"), copies("@h")), (1, 0));
+}
+
 /// A write to the memory itself may come before, or after the last use, and not between.
 #[test]
 fn writes_to_memory_that_is_seen_as_a_tensor() {
