@@ -182,3 +182,23 @@ fn join(facts: &Facts, structure: &Structure, a: Summary, b: Summary) -> Summary
         parallel,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text;
+
+    /// Whichever operand it is, the earlier operation counts as the first.
+    #[test]
+    fn the_first_definition_is_the_earlier_one() {
+        for operands in ["%0>?%2, %1>?%2", "%1>?%2, %0>?%2"] {
+            let input = format!("%0<always> = tensor\n%1<always> = tensor\n%2 = select {operands}\nread r%2");
+            let (facts, _) = text::parse(&input).expect("facts are well-formed");
+            let definitions = Definitions::new(&facts, &Structure::new(&facts));
+            let summary = definitions.summaries[ValueId::new(2)];
+            let ops = [0, 1].map(|value| facts.defining_op(ValueId::new(value)));
+            assert_eq!(summary.first_op.map(|(op, _)| Some(op)), Some(ops[0]), "{operands}");
+            assert_eq!(summary.latest, Some(ValueId::new(1)), "{operands}");
+        }
+    }
+}

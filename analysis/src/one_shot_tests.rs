@@ -130,6 +130,36 @@ fn insertion_of_another_slice_is_copied() {
     );
 }
 
+/// Of an operation that takes a slice, only the first result is the slice.
+#[test]
+fn another_result_of_an_extraction_is_not_its_slice() {
+    let program = |written: &str| {
+        format!(
+            "block(%a, %s)
+             %0, %1 = split %a~%0~%1 take 0 [0:4:1]
+             %2 = fill we{written}>%2
+             %3 = insert r%s, rw%a>%3 put 0 1 [0:4:1]
+             return r%3"
+        )
+    };
+    check(
+        &program("%1"),
+        expect![[r#"
+            split: %a OUT(fill#0 writes, insert#1 reads %a)
+            fill: %1 in
+            insert: %s in %a in
+            return: %3 in
+            ~ %a %3
+            ~ %0 %1 %2
+            = %a %3
+            = %1 %2
+        "#]],
+    );
+    let (facts, _) = text::parse(&program("%0")).expect("facts are well-formed");
+    let counts = decide(&facts, &Options::default()).expect("decides").counts();
+    assert_eq!(counts.out_of_place, 0);
+}
+
 /// A tiled matmul with a fused epilogue, as tiling produces it.
 #[test]
 fn tiled_forall_with_chained_destinations_is_in_place() {
