@@ -428,8 +428,10 @@ impl<'c> State<'c> {
     fn copy(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let loc = op.location();
         let (from, to) = (op.operand(0), op.operand(1));
-        if !crate::views::lies_without_gaps(from.ty()) || !crate::views::lies_without_gaps(to.ty()) {
-            return Err(error::not_contiguous(op, &to.ty().to_string()).into());
+        for ty in [from.ty(), to.ty()] {
+            if !crate::views::lies_without_gaps(ty) {
+                return Err(error::not_contiguous(op, &ty.to_string()).into());
+            }
         }
         let (source, target) = (self.buffer(op, from)?, self.buffer(op, to)?);
         let bytes = source.bytes(b, op, from.ty())?;

@@ -188,6 +188,39 @@ fn a_result_inside_of_its_buffer_is_refused() {
     );
 }
 
+/// A copy on the host moves one range of bytes; outlining makes a dispatch of any other.
+#[test]
+fn copies_on_the_host_are_of_contiguous_buffers() {
+    let copy = |from: &str, to: &str| {
+        let rows = "memref<8x4xf32, strided<[8, 1]>>";
+        let ty = |name: &str| if name == "%v" { rows } else { "memref<8x4xf32>" };
+        format!(
+            "func.func @main(%x: memref<8x8xf32>, %y: memref<8x4xf32>, %z: memref<8x4xf32>) {{
+               %v = memref.subview %x[0, 0] [8, 4] [1, 1] : memref<8x8xf32> to {rows}
+               memref.copy {from}, {to} : {} to {}
+               return
+             }}",
+            ty(from),
+            ty(to)
+        )
+    };
+    let scheduled = |text: &str| {
+        let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("parses");
+        let host = module.symbol("main").expect("the input has @main");
+        plan::run(&module, host)?;
+        let scheduled = schedule::run(&module, host, vec![])?;
+        Ok::<_, Diagnostics>((scheduled.copies, callees(&module)))
+    };
+    let (copies, calls) = scheduled(&copy("%y", "%z")).expect("schedules");
+    assert_eq!(copies, [8 * 4 * 4]);
+    assert_eq!(calls.last().map(String::as_str), Some("monopour_rt_copy"));
+    for (from, to) in [("%v", "%y"), ("%y", "%v")] {
+        let errors = scheduled(&copy(from, to)).expect_err("is refused");
+        let expected = "'memref.copy' cannot work on a buffer of type memref<8x4xf32, strided<[8, 1]>> on the host";
+        assert_eq!((errors.0[0].code, errors.0[0].message.as_str()), ("S0004", expected));
+    }
+}
+
 /// Loop-dependent slices, a captured scalar, a buffer of dynamic size, a load by the host.
 const DYNAMIC: &str = r#"
 func.func @main(%x: memref<?xf32>, %n: index, %f: f32) -> (memref<?xf32>, f32) {
