@@ -119,7 +119,7 @@ impl<'c> Insert<'c, '_> {
             Set::Caller => None,
         });
         let slots = slots.unwrap_or_default();
-        if slots.is_empty() || !op.is_terminator() {
+        if slots.is_empty() {
             return Ok(());
         }
         let mut operands = op.operands();
