@@ -128,6 +128,8 @@ pub(super) fn plan<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Result<Pla
 
 pub(super) fn schedule<'c>(job: &mut Job<'c, '_>, planned: Planned<'c>) -> Result<Scheduled<'c>, Diagnostics> {
     let model = &planned.model;
-    let schedule = split::schedule::run(&model.module, model.host(), job.known_constants.to_vec())?;
+    let weights = |name: &str| model.weights.get(name).map(frontend::Weight::data);
+    let known = split::constants::Known::of(&model.module, job.known_constants, &weights);
+    let schedule = split::schedule::run(&model.module, model.host(), known)?;
     Ok(Scheduled { planned, schedule })
 }
