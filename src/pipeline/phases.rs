@@ -30,9 +30,10 @@ pub(super) fn import<'c>(job: &mut Job<'c, '_>, source: Source<'_>) -> Result<On
     Ok(OnTensors { model })
 }
 
-pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, stage: OnTensors<'c>) -> Result<OnTensors<'c>, Diagnostics> {
+pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Result<OnTensors<'c>, Diagnostics> {
     if !job.is_gpu() {
         frontend::unfold::run(&stage.model.module)?;
+        frontend::widen::run(&stage.model.module, &mut stage.model.weights)?;
     }
     frontend::fuse::run(&stage.model.module)?;
     if let TargetDescription::Cpu(cpu) = job.target {
