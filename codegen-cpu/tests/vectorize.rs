@@ -326,6 +326,24 @@ fn windows() {
 }
 
 #[test]
+fn windows_over_strided_lines() {
+    let product = |x: &[f32], o: f32| o + x[0] * x[1];
+    let planes = ["c,2h+y,2w+x", "c,2h+y,3w+x", "c,2h+y,4w+x", "c,2h+y,5w+x", "c,h+y,2w+3x"];
+    let mut cases = vec![];
+    for (w, image) in EXTENTS.into_iter().filter(|w| *w < 200).flat_map(|w| planes.map(|image| (w, image))) {
+        let pool = [('c', 2), ('h', 2), ('w', w), ('Y', 2), ('X', 3)];
+        cases.push(Case::new(&pool, &format!("{image} y,x c,h,w"), MAX, |x, o| o.max(x[0])));
+        cases.push(Case::new(&pool, &format!("{image} y,x c,h,w"), MAX, |x, o| o.max(x[0])).dynamic());
+        cases.push(Case::new(&pool, &format!("{image} c,y,x c,h,w"), PRODUCT, product));
+        let unfolded = [('c', 2), ('y', 2), ('x', 3), ('h', 2), ('w', w)];
+        cases.push(Case::new(&unfolded, &format!("{image} c,y,x,h,w"), "%r = arith.addf %x0, %x0 : f32", |x, _| {
+            2.0 * x[0]
+        }));
+    }
+    check(&cases, 1e-5);
+}
+
+#[test]
 fn positions_of_columns() {
     let body = "%i = linalg.index 1 : index\n %n = arith.index_cast %i : index to i32\n %f = arith.sitofp %n : i32 to f32\n \
                 %r = arith.addf %x0, %f : f32";
@@ -353,6 +371,7 @@ fn vectors_are_used() {
     has(&Case::new(&[('i', 3), ('J', 1000)], "i,j i", ADD, sum).dynamic(), "fadd contract <16 x float>");
     has(&Case::new(&[('i', 3), ('J', 1000)], "i,j i", MAX, sum), "load <16 x float>");
     has(&Case::new(&[('I', 9), ('j', 1000)], "i,j j", ADD, sum), "fadd contract <");
+    has(&Case::new(&[('w', 64), ('X', 3)], "2w+x x w", MAX, sum), "shufflevector <64 x float>");
     let loops = [('h', 14), ('w', 14), ('f', 64), ('Y', 3), ('X', 3), ('C', 8)];
     has(&Case::new(&loops, "h+y,w+x,c y,x,c,f h,w,f", PRODUCT, sum), "fmul contract <32 x float>");
 }

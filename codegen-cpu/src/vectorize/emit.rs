@@ -134,7 +134,12 @@ impl<'c> Emit<'c> {
         }
         let element = operand.element();
         let lanes = if operand.access(dim) == Access::Invariant { 1 } else { width };
-        if lanes > 1 && operand.access(dim) == Access::Strided {
+        if let Access::Interleaved(stride) = operand.access(dim)
+            && lanes >= stride
+        {
+            return self.load_interleaved(operand, at, (lanes, stride));
+        }
+        if lanes > 1 && !matches!(operand.access(dim), Access::Contiguous) {
             let parts: Vec<Value> = (0..lanes)
                 .map(|lane| {
                     let mut here = at.to_vec();
@@ -151,6 +156,32 @@ impl<'c> Emit<'c> {
         } else {
             self.op(ops::memref::LOAD, &operands, element)
         }
+    }
+
+    /// Every `stride`-th of the elements from the position on: `stride` vectors, the last of which ends with the last lane's.
+    fn load_interleaved(
+        &mut self,
+        operand: &Operand<'c>,
+        at: &[Position<'c>],
+        (lanes, stride): (Width, i64),
+    ) -> Value<'c> {
+        let ty = Type::vector(&[lanes], operand.element());
+        let mut operands = vec![operand.value];
+        operands.extend(self.subscripts(operand, at));
+        let first = self.op(ops::vector::LOAD, &operands, ty);
+        let base = operands.pop();
+        (1..stride).fold(first, |picked, part| {
+            let start = if part == stride - 1 { part * (lanes - 1) } else { part * lanes };
+            let place = self.position(Position { base, offset: start });
+            let loaded = self.op(ops::vector::LOAD, &[&operands[..], &[place]].concat(), ty);
+            // Lanes that neither vector has are picked later.
+            let lane = |lane: i64| match lane * stride - start {
+                within if (0..lanes).contains(&within) => lanes + within,
+                _ if part == 1 => (lane * stride).min(lanes - 1),
+                _ => lane,
+            };
+            self.shuffle(picked, loaded, &(0..lanes).map(lane).collect::<Vec<_>>())
+        })
     }
 
     /// Writes a scalar or a vector along the last dimension.

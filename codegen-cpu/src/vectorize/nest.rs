@@ -11,9 +11,14 @@ pub(super) enum Access {
     Invariant,
     /// One element.
     Contiguous,
+    /// A few elements of the last dimension, at most [`MAX_INTERLEAVED`].
+    Interleaved(i64),
     /// Any other.
     Strided,
 }
+
+/// Largest stride of a line that is read by vectors: all of its elements are loaded, and those of the loop picked.
+const MAX_INTERLEAVED: i64 = 4;
 
 /// A memref, or a scalar, that the op reads or writes.
 #[derive(Clone, Debug)]
@@ -59,6 +64,7 @@ impl<'c> Operand<'c> {
         match (outside, last.factors[dim]) {
             (false, 0) => Access::Invariant,
             (false, 1) if self.unit_stride => Access::Contiguous,
+            (false, stride @ 2..=MAX_INTERLEAVED) if self.unit_stride => Access::Interleaved(stride),
             _ => Access::Strided,
         }
     }
