@@ -13,6 +13,8 @@ const ACCUMULATORS: [i64; 2] = [28, 12];
 const CHAINS: i64 = 4;
 /// Registers of a vector of a pointwise op.
 const POINTWISE: i64 = 2;
+/// Bits of the longest register of which a half costs as much as the whole.
+const HALF_BITS: i64 = 256;
 /// Least iterations of a vector loop.
 const MIN_EXTENT: i64 = 4;
 
@@ -23,6 +25,8 @@ pub(super) struct Choice {
     pub(super) dim: usize,
     /// Elements of one register.
     pub(super) lanes: i64,
+    /// Elements of the shortest vector that costs less than a register.
+    pub(super) least: i64,
     /// Registers per vector; where `dim` is a reduction, accumulators side by side.
     pub(super) registers: i64,
     /// A parallel loop of which several iterations share their loads along `dim`, and how many.
@@ -91,7 +95,9 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
     let (dim, pack) = vector_loop(nest, lanes)?;
     let sums = !nest.reductions().is_empty();
     let extent = nest.loops[dim].extent.unwrap_or(i64::MAX);
-    let mut choice = Choice { dim, lanes, registers: POINTWISE, rows: None, pack };
+    // The units of most 512-bit registers take two of half the size at once.
+    let least = lanes * i64::min(HALF_BITS, cpu.vector_bits.into()) / i64::from(cpu.vector_bits);
+    let mut choice = Choice { dim, lanes, least, registers: POINTWISE, rows: None, pack };
     if nest.loops[dim].reduction {
         choice.registers = fitting(CHAINS, extent, lanes);
     } else if sums {
