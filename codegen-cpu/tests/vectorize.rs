@@ -374,6 +374,8 @@ fn vectors_are_used() {
     has(&Case::new(&[('i', 3), ('J', 1000)], "i,j i", MAX, sum), "load <16 x float>");
     has(&Case::new(&[('I', 9), ('j', 1000)], "i,j j", ADD, sum), "fadd contract <");
     has(&Case::new(&[('w', 64), ('X', 3)], "2w+x x w", MAX, sum), "shufflevector <64 x float>");
+    // The window is long enough for a vector, and contiguous: the line is the better loop.
+    has(&Case::new(&[('o', 9), ('w', 64), ('X', 7)], "2w+x o,x o,w", PRODUCT, sum), "shufflevector <32 x float>");
     let loops = [('h', 14), ('w', 14), ('f', 64), ('Y', 3), ('X', 3), ('C', 8)];
     has(&Case::new(&loops, "h+y,w+x,c y,x,c,f h,w,f", PRODUCT, sum), "fmul contract <32 x float>");
 }

@@ -6,7 +6,7 @@
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
 //! * [`fuse`]: elementwise fusion and dispatches. `split_division`: quotients in maps as loops; `specialize`: fills and products as named ops; `split_reduction`: long
 //!   reductions in two; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
-//! * [`unfold`]: windows of strided convolutions as dimensions, for CPUs.
+//! * [`unfold`]: windows of convolutions as dimensions, for CPUs.
 //! * [`widen`]: constant filters of half precision as f32, for CPUs.
 //! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.

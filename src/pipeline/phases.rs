@@ -31,8 +31,8 @@ pub(super) fn import<'c>(job: &mut Job<'c, '_>, source: Source<'_>) -> Result<On
 }
 
 pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Result<OnTensors<'c>, Diagnostics> {
-    if !job.is_gpu() {
-        frontend::unfold::run(&stage.model.module)?;
+    if let TargetDescription::Cpu(cpu) = job.target {
+        frontend::unfold::run(&stage.model.module, cpu)?;
         frontend::widen::run(&stage.model.module, &mut stage.model.weights)?;
     }
     frontend::fuse::run(&stage.model.module)?;

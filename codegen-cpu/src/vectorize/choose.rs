@@ -157,8 +157,8 @@ fn widest_bits(nest: &Nest) -> i64 {
     memory.chain(values).max().unwrap_or(64)
 }
 
-/// The loop along which the fewest operands are strided, then interleaved; of equal ones a parallel one, then the last. And
-/// the input to pack for it, which counts as contiguous.
+/// The loop along which the fewest operands are strided; of equal ones a parallel one, then one along which fewer are
+/// interleaved, then the last. And the input to pack for it, which counts as contiguous.
 fn vector_loop(nest: &Nest, lanes: i64) -> Result<(usize, Option<Pack>), Declined> {
     let strided = |d: usize| nest.inputs.iter().filter(|o| o.access(d) == Access::Strided).count();
     let interleaved = |d: usize| nest.inputs.iter().filter(|o| matches!(o.access(d), Access::Interleaved(_))).count();
@@ -166,7 +166,7 @@ fn vector_loop(nest: &Nest, lanes: i64) -> Result<(usize, Option<Pack>), Decline
     let candidates = (0..nest.loops.len()).filter(|d| is_candidate(nest, *d));
     let cost = |(d, pack): &(usize, Option<Pack>)| {
         let strided = strided(*d) - usize::from(pack.is_some());
-        (strided, interleaved(*d), nest.loops[*d].reduction, pack.is_some(), std::cmp::Reverse(*d))
+        (strided, nest.loops[*d].reduction, interleaved(*d), pack.is_some(), std::cmp::Reverse(*d))
     };
     let (best, pack) = candidates.map(|d| (d, pack(d))).min_by_key(cost).ok_or(Declined::NoVectorLoop)?;
     // A gather costs what scalar loads cost.

@@ -1,5 +1,6 @@
 //! A `linalg.generic` on memrefs as data: its loops, and how each operand is indexed by them.
 
+use monopour_contract::MAX_INTERLEAVED;
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{self, IteratorType, Structured};
 use monopour_ir::{Block, DYNAMIC, LinearForm, Op, Type, Value};
@@ -16,9 +17,6 @@ pub(super) enum Access {
     /// Any other.
     Strided,
 }
-
-/// Largest stride of a line that is read by vectors: all of its elements are loaded, and those of the loop picked.
-const MAX_INTERLEAVED: i64 = 4;
 
 /// A memref, or a scalar, that the op reads or writes.
 #[derive(Clone, Debug)]
