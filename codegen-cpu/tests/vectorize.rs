@@ -362,10 +362,13 @@ fn positions_of_columns() {
 #[test]
 fn vectors_are_used() {
     let v4 = CpuTarget::parse("x86-64-v4").unwrap();
-    let has = |case: &Case, what: &str| {
+    let optimized = |case: &Case| {
         let module = format!("func.func @main(%cx: i64) {{ return }}\n{}", case.kernel("k"));
         let module = Module::parse(Context::new(), module.as_bytes(), "test.mlir").unwrap();
-        let text = listing(&module, &v4, Listing::OptimizedIr).unwrap();
+        listing(&module, &v4, Listing::OptimizedIr).unwrap()
+    };
+    let has = |case: &Case, what: &str| {
+        let text = optimized(case);
         assert!(text.contains(what), "{what} in\n{text}");
     };
     let sum = |x: &[f32], o: f32| o + x[0];
@@ -376,6 +379,12 @@ fn vectors_are_used() {
     has(&Case::new(&[('w', 64), ('X', 3)], "2w+x x w", MAX, sum), "shufflevector <64 x float>");
     // The window is long enough for a vector, and contiguous: the line is the better loop.
     has(&Case::new(&[('o', 9), ('w', 64), ('X', 7)], "2w+x o,x o,w", PRODUCT, sum), "shufflevector <32 x float>");
+    // Rows of accumulators: fewer where the rows of the other operand map to one set of the cache.
+    let rows = |k| {
+        let case = Case::new(&[('o', 14), ('w', 32), ('K', k)], "k,w o,k o,w", PRODUCT, sum);
+        optimized(&case).matches("phi <32 x float>").count()
+    };
+    assert_eq!((rows(1000), rows(1024), rows(3072)), (14, 7, 7));
     let loops = [('h', 14), ('w', 14), ('f', 64), ('Y', 3), ('X', 3), ('C', 8)];
     has(&Case::new(&loops, "h+y,w+x,c y,x,c,f h,w,f", PRODUCT, sum), "fmul contract <32 x float>");
 }

@@ -15,6 +15,10 @@ const CHAINS: i64 = 4;
 const POINTWISE: i64 = 2;
 /// Bits of the longest register of which a half costs as much as the whole.
 const HALF_BITS: i64 = 256;
+/// Bytes after which addresses map to the same set of the first-level cache.
+const CACHE_WAY_BYTES: i64 = 4096;
+/// Lines of a set.
+const CACHE_WAYS: i64 = 8;
 /// Least iterations of a vector loop.
 const MIN_EXTENT: i64 = 4;
 
@@ -136,7 +140,15 @@ fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
     // Fewer rows leave registers for wider vectors.
     let wanted = if available >= 4 || choice.pack.is_some() { 2 } else { 8.min(room) / available.max(1) };
     choice.registers = fitting(wanted.max(1), extent, choice.lanes);
-    choice.rows = rows.map(|d| (d, even(available, room / choice.registers))).filter(|(_, n)| *n > 1);
+    let most = rows.map_or(1, |d| (room / choice.registers).min(most_rows(nest, d, choice.dim)));
+    choice.rows = rows.map(|d| (d, even(available, most))).filter(|(_, n)| *n > 1);
+}
+
+/// As many rows as lines of the first-level cache that are in use at once, if their distance maps them to one set.
+fn most_rows(nest: &Nest, rows: usize, dim: usize) -> i64 {
+    let alone = nest.inputs.iter().filter(|o| o.uses(rows) && !o.uses(dim));
+    let one_set = alone.filter_map(|o| o.stride_bytes(rows)).any(|bytes| bytes != 0 && bytes % CACHE_WAY_BYTES == 0);
+    if one_set { CACHE_WAYS } else { i64::MAX }
 }
 
 /// At most `most` rows at a time, with the smallest partial tile.

@@ -67,6 +67,16 @@ impl<'c> Operand<'c> {
         }
     }
 
+    /// Bytes between the elements of two iterations of `dim`, where the layout is known.
+    pub(super) fn stride_bytes(&self, dim: usize) -> Option<i64> {
+        let strides = self.value.ty().as_memref()?.strides;
+        let size = i64::try_from(self.element().element_size_bytes()?).ok()?;
+        self.subscripts.iter().zip(strides).try_fold(0i64, |sum, (subscript, stride)| match subscript.factors[dim] {
+            0 => Some(sum),
+            factor => sum.checked_add(Some(stride).filter(|s| *s != DYNAMIC)?.checked_mul(factor)?.checked_mul(size)?),
+        })
+    }
+
     /// Whether some subscript has `dim`.
     pub(super) fn uses(&self, dim: usize) -> bool {
         self.access(dim) != Access::Invariant
