@@ -31,6 +31,7 @@ use super::iterations;
 use super::locals::Scratch;
 use super::model::{Base, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
+use super::types::is_short_float;
 use axes::{Axes, Extent, Input};
 use monopour_contract::KernelClass;
 use monopour_ir::ops;
@@ -104,12 +105,12 @@ fn plan<'c, 'm>(
     }
     let written: Vec<Base> = before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(body, o.source)).collect();
     let inputs = axes::inputs(body, op, &written)?;
-    let shared_lanes = kernel.shared_lanes.filter(|_| inputs.iter().all(|i| shuffles(body, i)));
+    let shared_lanes = kernel.shared_lanes.filter(|_| inputs.iter().all(|i| shuffles(body, i, kernel.native_halves)));
     let neighbours = shared_lanes.map_or(kernel.invocations(), i64::from);
     let axes = axes::axes(op, &inputs, neighbours)?;
     let evaluator = &Evaluator { along: axes.column, ..body.clone() };
     let (rows, columns) = (axes.extent(axes.row), axes.extent(axes.column));
-    let widest = match ops.iter().all(|op| is_vectorizable(op)) {
+    let widest = match ops.iter().all(|op| is_vectorizable(op, kernel.native_halves)) {
         // Workgroup memory has no wider vectors.
         true if kernel.staged => kernel.vector_width.min(4),
         true => kernel.vector_width,
@@ -152,9 +153,9 @@ fn is_plain(op: &TileOp) -> bool {
 }
 
 /// Whether an input's elements can be shuffled between lanes.
-fn shuffles(evaluator: &Evaluator<'_, '_>, input: &Input) -> bool {
+fn shuffles(evaluator: &Evaluator<'_, '_>, input: &Input, native_halves: bool) -> bool {
     let element: Type = evaluator.model.slices[input.slice].element;
-    element.float_width() == Some(32) || element.integer_width() == Some(32)
+    element.float_width() == Some(32) || element.integer_width() == Some(32) || is_short_float(element, native_halves)
 }
 
 /// Lanes along the columns of the result: as many as are aligned, but without idle lanes in the subgroup.
