@@ -11,6 +11,9 @@
 use crate::Field;
 use std::fmt;
 
+/// Largest stride of a line that native code reads by vectors: all elements are loaded, and those of the loop picked.
+pub const MAX_INTERLEAVED: i64 = 4;
+
 /// Most invocations of a workgroup in one dimension.
 const MAX_WORKGROUP_DIMENSION: i64 = 1024;
 
