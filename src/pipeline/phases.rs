@@ -35,8 +35,9 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, stage: OnTensors<'c>) -> Result<On
         frontend::unfold::run(&stage.model.module)?;
     }
     frontend::fuse::run(&stage.model.module)?;
-    if let TargetDescription::Cpu(cpu) = job.target {
-        frontend::collapse_lines::run(&stage.model.module, cpu)?;
+    match job.target {
+        TargetDescription::Cpu(cpu) => frontend::collapse_lines::run(&stage.model.module, cpu)?,
+        TargetDescription::Gpu(gpu) => frontend::attention::run(&stage.model.module, gpu),
     }
     Ok(stage)
 }

@@ -6,6 +6,7 @@ const WIDE: &str = "it has no 64-bit integers (G0002)";
 
 /// Case and reason.
 pub const REFUSED: &[(&str, &str)] = &[
+    ("attention/halves", HALF),
     ("broadcast/fill/f16", HALF),
     ("broadcast/named/f16/7_3x7", HALF),
     ("broadcast/transpose/f16/7x33/10", HALF),
