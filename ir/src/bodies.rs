@@ -136,3 +136,77 @@ fn other<'c>(op: Op<'c>, value: Value<'c>) -> Option<Value<'c>> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Context, Module};
+
+    /// The result of `read` on the body of a function of f32 arguments.
+    fn of<T: std::fmt::Debug>(args: usize, text: &str, read: impl Fn(Block) -> T) -> T {
+        Context::scope(|cx| {
+            let args: Vec<String> = (0..args).map(|i| format!("%{i}: f32")).collect();
+            let source = format!("func.func @f({}) -> f32 {{\n{text}\nreturn %r : f32\n}}", args.join(", "));
+            let module = Module::parse(cx, source.as_bytes(), "bodies").expect("the text parses");
+            read(module.functions()[0].body().expect("the function has a body"))
+        })
+    }
+
+    #[test]
+    fn sums_of_products() {
+        let factors = |text: &str| {
+            of(3, text, |body| {
+                MultiplyAdd::of(body).map(|found| found.factors.map(|f| arguments(body, f).unwrap_or_default()))
+            })
+        };
+        let sets = |a: &[usize], b: &[usize]| Some([a, b].map(|s| s.iter().copied().collect::<BTreeSet<usize>>()));
+        let plain = "%m = arith.mulf %0, %1 : f32\n%r = arith.addf %m, %2 : f32";
+        assert_eq!(factors(plain), sets(&[0], &[1]));
+        let nested = "%e = math.exp %1 : f32\n%x = arith.addf %0, %e : f32\n%m = arith.mulf %x, %1 : f32\n%r = arith.addf %2, %m : f32";
+        assert_eq!(factors(nested), sets(&[0, 1], &[1]));
+        for other in [
+            "%m = arith.mulf %0, %2 : f32\n%r = arith.addf %m, %2 : f32",
+            "%m = arith.mulf %0, %1 : f32\n%r = arith.addf %m, %0 : f32",
+            "%m = arith.addf %0, %1 : f32\n%r = arith.addf %m, %2 : f32",
+            "%m = arith.mulf %0, %1 : f32\n%r = arith.mulf %m, %2 : f32",
+        ] {
+            assert_eq!(factors(other), None, "{other}");
+        }
+    }
+
+    const LEAST: &str = "%n = arith.constant 0xFF800000 : f32\n%z = arith.constant 0.0 : f32\n";
+
+    #[test]
+    fn powers_of_differences() {
+        let power = |text: &str| of(2, &format!("{LEAST}{text}"), Power::of);
+        let plain = "%d = arith.subf %1, %0 : f32\n%r = math.exp %d : f32";
+        assert_eq!(power(plain), Some(Power { score: 1, most: 0, guarded: false }));
+        let with = |test: &str| format!("{test}\n%d = arith.subf %0, %m : f32\n%r = math.exp %d : f32");
+        let guarded = with("%c = arith.cmpf oeq, %1, %n : f32\n%m = arith.select %c, %z, %1 : f32");
+        assert_eq!(power(&guarded), Some(Power { score: 0, most: 1, guarded: true }));
+        for other in [
+            with("%c = arith.cmpf olt, %1, %n : f32\n%m = arith.select %c, %z, %1 : f32"),
+            with("%c = arith.cmpf oeq, %1, %z : f32\n%m = arith.select %c, %z, %1 : f32"),
+            with("%c = arith.cmpf oeq, %1, %n : f32\n%m = arith.select %c, %1, %z : f32"),
+            with("%m = arith.addf %1, %1 : f32"),
+            "%d = arith.subf %0, %0 : f32\n%r = math.exp %d : f32".to_owned(),
+            "%d = arith.subf %0, %1 : f32\n%r = math.exp2 %d : f32".to_owned(),
+        ] {
+            assert_eq!(power(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn quotients_by_a_sum() {
+        let quotient = |text: &str| of(2, &format!("{LEAST}{text}"), Quotient::of);
+        assert_eq!(quotient("%r = arith.divf %0, %1 : f32"), Some(Quotient { power: 0, sum: 1, is_plain: true }));
+        let product = "%i = arith.divf %z, %0 : f32\n%r = arith.mulf %i, %1 : f32";
+        assert_eq!(quotient(product), Some(Quotient { power: 1, sum: 0, is_plain: true }));
+        let guarded =
+            "%c = arith.cmpf oeq, %1, %z : f32\n%d = arith.select %c, %n, %1 : f32\n%r = arith.divf %0, %d : f32";
+        assert_eq!(quotient(guarded), Some(Quotient { power: 0, sum: 1, is_plain: false }));
+        for other in ["%r = arith.divf %0, %0 : f32", "%r = arith.divf %0, %z : f32", "%r = arith.subf %0, %1 : f32"] {
+            assert_eq!(quotient(other), None, "{other}");
+        }
+    }
+}

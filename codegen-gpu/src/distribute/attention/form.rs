@@ -154,7 +154,9 @@ impl<'c> Links<'c, '_> {
         let same =
             |s: usize| s == result || (self.written(op).is_some() && self.base(Source::Slice(s)) == self.written(op));
         let filled = |other: &&TileOp<'c>| matches!(other.outputs()[0].source, Source::Slice(s) if same(s));
-        self.model.ops.iter().filter(filled).find_map(fill)
+        // A buffer may hold several results in turn.
+        let before = self.model.ops.iter().take_while(|other| !std::ptr::eq(*other, op));
+        before.filter(filled).filter_map(fill).last()
     }
 }
 
