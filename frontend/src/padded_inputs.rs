@@ -21,7 +21,8 @@ use monopour_contract::{KernelChoice, KernelClass, attributes};
 use monopour_ir::typed::tensor::{extract_slice, insert_slice};
 use monopour_ir::typed::{Index, Slice};
 use monopour_ir::{
-    AffineExpr, AffineExprKind, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type, Value, ops,
+    AffineExpr, AffineExprKind, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type,
+    Value, ops,
 };
 
 /// Most elements of a padded tile: it shares workgroup memory with nothing else.
@@ -74,7 +75,9 @@ impl<'c> Padding<'c> {
             return None;
         }
         let dims = (0..rank).map(|d| match (slice.offsets[d], slice.sizes[d]) {
-            (Index::Static(low), Index::Static(size)) => Some([low, size, whole[d] - low - size]),
+            (Index::Static(low), Index::Static(size)) if whole[d] != DYNAMIC => {
+                Some([low, size, whole[d] - low - size])
+            }
             _ => None,
         });
         Some(Self { input, filled, value, dims: dims.collect::<Option<_>>()? })
