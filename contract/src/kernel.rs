@@ -52,6 +52,8 @@ texts! {
         Row = "row",
         /// Sums of products over windows.
         Convolution = "convolution",
+        /// A softmax of products, and sums of products with it.
+        Attention = "attention",
         /// Any other body. An unknown text is read as this.
         #[default]
         Generic = "generic",

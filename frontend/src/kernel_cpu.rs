@@ -52,6 +52,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
         KernelClass::Convolution => (convolution(dispatch, loops), vec![1], Inner::Plain),
         KernelClass::Row => (rows(dispatch, loops), vec![1], Inner::Plain),
         KernelClass::Elementwise => (contiguous(loops, TASK_ELEMENTS), vec![1], Inner::Plain),
+        KernelClass::Attention => unreachable!("invariant: only GPUs have dispatches of this class"),
         KernelClass::Generic => (contiguous(loops, LINE_ELEMENTS), vec![1], Inner::Plain),
     };
     let choice =

@@ -6,13 +6,14 @@
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
 //! * [`fuse`]: elementwise fusion and dispatches. `split_division`: quotients in maps as loops; `specialize`: fills and products as named ops; `split_reduction`: long
 //!   reductions in two; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
+//! * [`attention`]: the dispatches of an attention as one, for GPUs.
 //! * [`unfold`]: windows of convolutions as dimensions, for CPUs.
 //! * [`widen`]: constant filters of half precision as f32, for CPUs.
 //! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.
 //! * [`tile`]: one `scf.forall` per dispatch. `isolate`: a dispatch in a module of its own; `transforms`: the generated
 //!   scripts; `rows_tile`, with `rows_slice`: row groups; `pack`: panels of products; `grid`: at most three grid dimensions;
-//!   `whole_slices`: slices of whole outputs.
+//!   `whole_slices`: slices of whole outputs; `padded_inputs`: tiles of a program's padded inputs.
 //! * [`place`]: memory spaces as tensor encodings, block mappings.
 //! * [`borders`]: fills of which insertions leave a border.
 //!
@@ -22,6 +23,7 @@
 //!   groups.
 //! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_cpu`: the cost models of GPU and CPU.
 
+pub mod attention;
 mod block_graph;
 pub mod borders;
 pub mod collapse_lines;
@@ -36,6 +38,7 @@ mod kernel_cpu;
 mod linalg;
 pub mod onnx;
 mod pack;
+mod padded_inputs;
 pub mod place;
 mod products;
 mod rows;

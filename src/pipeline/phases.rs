@@ -36,8 +36,9 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Resul
         frontend::widen::run(&stage.model.module, &mut stage.model.weights)?;
     }
     frontend::fuse::run(&stage.model.module)?;
-    if let TargetDescription::Cpu(cpu) = job.target {
-        frontend::collapse_lines::run(&stage.model.module, cpu)?;
+    match job.target {
+        TargetDescription::Cpu(cpu) => frontend::collapse_lines::run(&stage.model.module, cpu)?,
+        TargetDescription::Gpu(gpu) => frontend::attention::run(&stage.model.module, gpu),
     }
     Ok(stage)
 }

@@ -1,5 +1,6 @@
 //! One binary for all tests of `monopour` as a whole: programs from source to results, on every kind of device.
 
+mod attention;
 mod backend;
 mod bad;
 mod barriers;
@@ -16,6 +17,7 @@ mod onnx_edges;
 mod onnx_flow;
 mod onnx_numbers;
 mod opt;
+mod padded_inputs;
 mod passes;
 mod phases;
 mod portable;

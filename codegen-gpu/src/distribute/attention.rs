@@ -1,0 +1,133 @@
+//! Attention without scores in memory: the keys in blocks, with an online softmax.
+//!
+//! Before, on a tile of rows `i` (the ops are on local buffers `[rows, keys]` and `[rows]`):
+//! ```mlir
+//! s = sum over d of q[i, d] * k[j, d] ; s = mask(scale(s)) ; m = max over j of s ; p = exp(s - m) ; l = sum over j of p
+//! w = p / l ; o = sum over j of w * v[j, c] ; epilogue
+//! ```
+//! After: a loop over blocks of keys, which carries the maximum `x`, the sum `l` and the sums `o` of each row.
+//! ```mlir
+//! s = q * k of the block ; s = mask(scale(s)) ; y = max(x, max of s) ; f = exp(x - y) ; p = exp(s - y)
+//! l = l * f + sum of p ; o = o * f + p * v of the block ; x = y                 and after the loop: o / l ; epilogue
+//! ```
+//! Where `y` is negative infinity, `x` and `s` are compared with 0, so that a block without any score changes nothing; a row
+//! without any score has `l = 0`, and `0 / l` is what the quotient's body makes of it.
+//!
+//! Two geometries. `subgroup`: one subgroup holds the rows; the lanes lie along the keys, then along the values' columns,
+//! and shuffles pass queries and powers on. `workgroup`: each invocation has a part of the scores and of the sums, and powers
+//! pass through workgroup memory.
+//!
+//! Ragged edges: loads are clamped, keys beyond the last one have the score negative infinity and the value 0, stores of rows
+//! and columns are guarded.
+//! Requires: class `attention`, and the form that `frontend`'s `attention.rs` makes. Declines otherwise, with a reason.
+
+mod factor;
+mod form;
+mod plan;
+mod softmax;
+mod subgroup;
+mod tile;
+mod workgroup;
+
+use super::code::{Code, gcd};
+use super::evaluate::{Evaluator, Reach, is_vectorizable};
+use super::fitted::FittedChoice;
+use super::locals::Scratch;
+use super::model::{Base, Source, TileOp};
+use super::strategy::{Declined, KernelPlan, Site, Strategy};
+use form::Form;
+use monopour_contract::KernelClass;
+use monopour_ir::Diagnostics;
+use monopour_program::GpuDescription;
+use plan::{Lanes, Plan, base};
+
+/// The strategy.
+pub(super) struct Attention;
+
+impl Strategy for Attention {
+    fn plan<'c, 'm>(
+        &self,
+        body: &Evaluator<'c, 'm>,
+        kernel: &FittedChoice,
+        device: &GpuDescription,
+    ) -> Result<Box<dyn KernelPlan<'c, 'm> + 'm>, Declined> {
+        if kernel.class != KernelClass::Attention {
+            return Err(Declined::NotAsked);
+        }
+        Ok(Box::new(plan(body, kernel, device)?))
+    }
+}
+
+/// Plans, or declines.
+fn plan<'c, 'm>(
+    evaluator: &Evaluator<'c, 'm>,
+    kernel: &FittedChoice,
+    device: &GpuDescription,
+) -> Result<Plan<'c, 'm>, Declined> {
+    if !evaluator.model.is_straight() {
+        return Err(Declined::ControlFlow);
+    }
+    let form = form::read(evaluator.model).ok_or(Declined::NotAttention)?;
+    let rows = form.row.map_or(Some(1), |row| row.1.facts.bound).ok_or(Declined::UnboundedRows)?.max(1);
+    let invocations = kernel.invocations();
+    let subgroup = kernel.shared_lanes.filter(|lanes| i64::from(*lanes) == invocations);
+    let wanted = kernel.register_tile.get(1).copied().unwrap_or(1).max(1);
+    let block = if subgroup.is_some() { wanted * invocations } else { wanted };
+    let lanes = lanes(evaluator, &form, kernel, if subgroup.is_some() { wanted } else { wanted / workgroup::COLUMNS });
+    let plan = Plan { form, subgroup, invocations, rows, block, lanes };
+    if subgroup.is_none() {
+        if wanted % workgroup::COLUMNS != 0 || invocations % workgroup::COLUMNS != 0 || rows > invocations {
+            return Err(Declined::RegisterTile);
+        }
+        let needed = workgroup::bytes(&plan);
+        if needed > u64::from(device.limits.max_workgroup_storage_bytes) {
+            return Err(Declined::WorkgroupMemory(needed));
+        }
+    }
+    Ok(plan)
+}
+
+/// The widest accesses that are aligned; `neighbours` keys are next to each other in an invocation.
+fn lanes(evaluator: &Evaluator<'_, '_>, form: &Form, kernel: &FittedChoice, neighbours: i64) -> Lanes {
+    let widest =
+        |fits: &dyn Fn(u32) -> bool| [8, 4, 2].into_iter().find(|l| *l <= kernel.vector_width && fits(*l)).unwrap_or(1);
+    let divides = |n: i64, lanes: u32| n % i64::from(lanes) == 0;
+    let halves = kernel.native_halves;
+    let in_vectors = |op: &TileOp| is_vectorizable(op, halves);
+    let size = widest(&|lanes| {
+        divides(form.size, lanes) && [&form.queries, &form.keys].iter().all(|f| f.is_wide(evaluator, lanes, halves))
+    });
+    let width = widest(&|lanes| {
+        let stores = form.after.iter().copied().chain([form.values]).all(|op| {
+            let output = &op.outputs()[0];
+            let local = base(evaluator, output).is_none_or(|base| matches!(base, Base::Local(_)));
+            local || matches!(output.source, Source::Slice(s) if evaluator.reach(op, output, s, lanes) == Reach::Wide)
+        });
+        let computed = form.after.iter().all(|op| in_vectors(op)) && in_vectors(form.weights);
+        divides(form.width, lanes) && form.weighted.is_wide(evaluator, lanes, halves) && stores && computed
+    });
+    let keys = widest(&|lanes| {
+        divides(gcd(neighbours, form.count.facts.divisor), lanes) && form.pointwise.iter().all(|op| in_vectors(op))
+    });
+    Lanes { size, keys, width }
+}
+
+impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {
+    fn strategy(&self) -> &'static str {
+        KernelClass::Attention.as_str()
+    }
+
+    fn lanes(&self) -> u32 {
+        self.lanes.width
+    }
+
+    fn write(&self, code: &mut Code<'c, '_>, site: &Site<'c, '_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+        let evaluator = Evaluator { lanes: self.argument_lanes(site.body), ..site.body.clone() };
+        let linear = code.linear_id(site.kernel.workgroup_size);
+        match self.subgroup {
+            Some(lanes) => subgroup::write(code, &evaluator, self, linear, lanes)?,
+            None => workgroup::write(code, &evaluator, self, linear)?,
+        }
+        Ok(vec![])
+    }
+}
