@@ -61,7 +61,30 @@ fn a_padded_convolution_with_its_norm_and_pool() {
     check(&proto, &[from_f32(&[1, 1, 4, 4], &x)], &[1, 2, 1, 1], &expected);
 }
 
-/// Norms after products whose output channels lie in each of the ways that there are.
+/// Values of small weights, about zero.
+fn small(count: usize) -> Vec<f32> {
+    (0..count).map(|i| ((i * 37 % 101) as f32 - 50.0) / 51.0).collect()
+}
+
+/// A product of `x` named `c`, the shape of `x`, its other constants, and the number of its output channels.
+type Product = (NodeProto, &'static [usize], Vec<TensorProto>, usize);
+
+/// Products whose output channels lie in each of the ways that there are.
+fn products() -> [Product; 5] {
+    let constant = |name: &str, shape: &[i64]| floats(name, shape, &small(shape.iter().product::<i64>() as usize));
+    let gemm = |name: &str, value| with_float(node("Gemm(x, w, b) -> c", &[]), name, value);
+    let conv = node("Conv(x, w) -> c", &[("group", &[2]), ("pads", &[1, 0, 0, 1])]);
+    let transposed = node("ConvTranspose(x, w, b) -> c", &[("group", &[2]), ("strides", &[2, 1])]);
+    let columns = node("Gemm(x, w) -> c", &[("transB", &[1])]);
+    [
+        (conv, &[2, 4, 5, 6], vec![constant("w", &[6, 2, 3, 2])], 6),
+        (transposed, &[1, 4, 3, 5], vec![constant("w", &[4, 3, 2, 2]), constant("b", &[6])], 6),
+        (columns, &[3, 5], vec![constant("w", &[4, 5])], 4),
+        (gemm("beta", 2.5), &[3, 5], vec![constant("w", &[5, 4]), constant("b", &[1, 4])], 4),
+        (gemm("alpha", -0.5), &[3, 5], vec![constant("w", &[5, 4]), constant("b", &[])], 4),
+    ]
+}
+
 #[test]
 fn norms_in_weights_have_the_values_of_norms() {
     let parameters = |channels: usize| {
@@ -75,39 +98,10 @@ fn norms_in_weights_have_the_values_of_norms() {
             of("variance", &|c| 0.3 + c),
         ]
     };
-    let ramp = |n: usize| (0..n).map(|i| ((i * 37 % 101) as f32 - 50.0) / 51.0).collect::<Vec<_>>();
-    let constant = |name: &str, shape: &[i64]| floats(name, shape, &ramp(shape.iter().product::<i64>() as usize));
-    let cases: [(NodeProto, &[usize], Vec<TensorProto>, usize); 5] = [
-        (
-            node("Conv(x, w) -> c", &[("group", &[2]), ("pads", &[1, 0, 0, 1])]),
-            &[2, 4, 5, 6],
-            vec![constant("w", &[6, 2, 3, 2])],
-            6,
-        ),
-        (
-            node("ConvTranspose(x, w, b) -> c", &[("group", &[2]), ("strides", &[2, 1])]),
-            &[1, 4, 3, 5],
-            vec![constant("w", &[4, 3, 2, 2]), constant("b", &[6])],
-            6,
-        ),
-        (node("Gemm(x, w) -> c", &[("transB", &[1])]), &[3, 5], vec![constant("w", &[4, 5])], 4),
-        (
-            with_float(node("Gemm(x, w, b) -> c", &[]), "beta", 2.5),
-            &[3, 5],
-            vec![constant("w", &[5, 4]), constant("b", &[1, 4])],
-            4,
-        ),
-        (
-            with_float(node("Gemm(x, w, b) -> c", &[]), "alpha", -0.5),
-            &[3, 5],
-            vec![constant("w", &[5, 4]), constant("b", &[])],
-            4,
-        ),
-    ];
-    for (product, shape, weights, channels) in cases {
+    for (product, shape, weights, channels) in products() {
         let sizes: Vec<String> = shape.iter().map(ToString::to_string).collect();
         let sizes: Vec<&str> = sizes.iter().map(String::as_str).collect();
-        let x = from_f32(shape, &ramp(shape.iter().product()));
+        let x = from_f32(shape, &small(shape.iter().product()));
         let norm = node("BatchNormalization(c, scale, shift, mean, variance) -> n", &[]);
         let run = |nodes: Vec<NodeProto>, backend: &Monopour| {
             let constants = [weights.clone(), parameters(channels)].concat();
