@@ -11,6 +11,8 @@
 use crate::Field;
 use std::fmt;
 
+/// Most keys of an attention on a software adapter, which leaves loops after 65,535 iterations: 29 for each 32 keys.
+pub const MOST_ATTENTION_KEYS: i64 = 1 << 16;
 /// Most invocations of a workgroup in one dimension.
 const MAX_WORKGROUP_DIMENSION: i64 = 1024;
 

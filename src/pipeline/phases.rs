@@ -37,7 +37,7 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, stage: OnTensors<'c>) -> Result<On
     frontend::fuse::run(&stage.model.module)?;
     match job.target {
         TargetDescription::Cpu(cpu) => frontend::collapse_lines::run(&stage.model.module, cpu)?,
-        TargetDescription::Gpu(gpu) => frontend::attention::run(&stage.model.module, gpu),
+        TargetDescription::Gpu(gpu) => frontend::attention::run(&stage.model.module, gpu)?,
     }
     Ok(stage)
 }

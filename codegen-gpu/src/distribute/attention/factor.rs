@@ -38,17 +38,15 @@ impl<'c, 'm> Factor<'c, 'm> {
         self.inputs.iter().filter_map(of).collect()
     }
 
-    /// Whether it can be computed on vectors of so many neighbours, which are loaded at once.
-    pub(super) fn is_wide(&self, evaluator: &Evaluator<'c, '_>, lanes: u32) -> bool {
-        let wide = |ty: Type| ty.float_width() == Some(32) || matches!(ty.integer_width(), Some(1 | 32));
+    /// Whether it can be computed on vectors of neighbours: of 32-bit types, at static strides.
+    pub(super) fn is_vectorizable(&self) -> bool {
+        let lane = |ty: Type| ty.float_width() == Some(32) || matches!(ty.integer_width(), Some(1 | 32));
         let four_bytes = |i: &usize| {
             let ty = self.op.body.map(|b| b.arg(*i).ty());
             self.op.operands[*i].linear.is_some()
                 && ty.is_some_and(|ty| ty.float_width() == Some(32) || ty.integer_width() == Some(32))
         };
-        let computed = self.needed().iter().flat_map(|op| op.results()).all(|v| wide(v.ty()));
-        let reached = self.operands(evaluator, lanes).iter().all(|(_, reach)| !matches!(reach, Reach::Strided(_)));
-        self.inputs.iter().all(four_bytes) && computed && reached
+        self.inputs.iter().all(four_bytes) && self.needed().iter().flat_map(|op| op.results()).all(|v| lane(v.ty()))
     }
 
     /// The ops of the body that it is computed by, in order.
