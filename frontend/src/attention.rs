@@ -16,21 +16,26 @@
 //! kernel binds leave three dispatches.
 
 use crate::dispatch::{self, Dispatch, Role};
+use crate::kernel::MAX_GRID_RANK;
 use crate::linalg;
-use monopour_contract::{KernelClass, attributes};
+use monopour_contract::{KernelClass, MOST_ATTENTION_KEYS, attributes};
 use monopour_ir::bodies::{self, MultiplyAdd, Power, Quotient};
-use monopour_ir::{Attr, DYNAMIC, Module, Op, Rewriter, Type, Value, WalkOrder, ops};
+use monopour_ir::typed::arith::CmpIPredicate;
+use monopour_ir::{
+    Attr, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value, WalkOrder, ops,
+};
 use monopour_program::GpuDescription;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use tracing::trace;
 
 /// Largest head, of keys and of values: an invocation holds its part of a row in registers.
 const MAX_SIZE: i64 = 256;
-/// Most keys: a loop over blocks of them has an iteration each 32.
-const MAX_KEYS: i64 = 1 << 18;
 
 /// Joins every attention of `module`.
-pub fn run(module: &Module, gpu: &GpuDescription) {
+///
+/// # Errors
+/// None of its own; what MLIR's op builders report.
+pub fn run(module: &Module, gpu: &GpuDescription) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
     let dispatches = dispatch::collect(module);
     let owners: HashMap<Op, usize> =
@@ -39,8 +44,12 @@ pub fn run(module: &Module, gpu: &GpuDescription) {
         if let Some(found) = Attention::of(last, &dispatches, &owners).filter(|a| a.fits(gpu)) {
             trace!(target: "fuse", "{}: attention, one dispatch {}", last.root.location(), last.number);
             found.mark(last.number, &mut rw);
+            if gpu.is_cpu_adapter() {
+                found.check_keys(&mut rw)?;
+            }
         }
     }
+    Ok(())
 }
 
 /// The ops of an attention but for the fills.
@@ -153,16 +162,22 @@ impl<'c> Attention<'c> {
     /// The attention whose values' product is in `last`.
     fn of(last: &Dispatch<'c>, dispatches: &[Dispatch<'c>], owners: &HashMap<Op<'c>, usize>) -> Option<Self> {
         let values = last.main();
+        let inputs = 0..linalg::num_inputs(values);
+        inputs.into_iter().find_map(|read| Self::with(read, last, dispatches, owners))
+    }
+
+    /// The attention whose weights are operand `read` of the values' product.
+    fn with(
+        read: usize,
+        last: &Dispatch<'c>,
+        dispatches: &[Dispatch<'c>],
+        owners: &HashMap<Op<'c>, usize>,
+    ) -> Option<Self> {
+        let values = last.main();
         let epilogue = Some(last.root).filter(|root| *root != values);
         let owner = |value: Value<'c>| value.defining_op().and_then(|op| owners.get(&op)).map(|i| &dispatches[*i]);
-        let is_softmax = |value: &Value<'c>| {
-            let found = owner(*value).filter(|d| d.class() == KernelClass::Row);
-            found.is_some_and(|d| value.defining_op() == Some(d.root))
-        };
-        let inputs = &values.operands()[..linalg::num_inputs(values)];
-        let read = inputs.iter().position(is_softmax)?;
-        let softmax = owner(inputs[read])?;
-        let weights = softmax.root;
+        let weights = values.operand(read).defining_op()?;
+        let softmax = owner(weights.result(0)).filter(|d| d.class() == KernelClass::Row && d.root == weights)?;
         let quotient = Quotient::of(body_of(weights)?)?;
         let (sum, powers) =
             (weights.operand(quotient.sum).defining_op()?, weights.operand(quotient.power).defining_op()?);
@@ -176,17 +191,10 @@ impl<'c> Attention<'c> {
         let first = owner(scores.result(0))?;
         let found = Self { scores, pointwise, most, powers, sum, weights, values, epilogue };
         let rows = Shape::between(scores, values, read)?.rows.len();
-        let whole = |op: Op<'c>| {
-            owners.get(&op).is_some_and(|i| [first, softmax, last].iter().any(|d| d.number == dispatches[*i].number))
-        };
-        let joined: HashSet<Op> = [first, softmax, last]
-            .iter()
-            .flat_map(|d| &d.ops)
-            .filter(|(_, role)| *role != Role::Init)
-            .map(|(op, _)| *op)
-            .collect();
+        let of_all = [first, softmax, last].into_iter().flat_map(|d| &d.ops).filter(|(_, role)| *role != Role::Init);
+        let all: HashSet<Op> = of_all.map(|(op, _)| *op).collect();
         let ops = found.ops();
-        let complete = ops.len() == joined.len() && ops.iter().all(|op| joined.contains(op) && whole(*op));
+        let complete = ops.len() == all.len() && ops.iter().all(|op| all.contains(op) && op.block() == values.block());
         (complete && found.is_softmax(rows, quotient, power) && found.is_private() && found.starts_well())
             .then_some(found)
     }
@@ -264,13 +272,13 @@ impl<'c> Attention<'c> {
             && self.epilogue.is_none_or(|epilogue| only(self.values, &[epilogue]))
     }
 
-    /// Whether sums begin at 0, and all reductions at a constant.
+    /// Whether sums begin at 0, and all reductions at a constant: a maximum that drops NaNs also at NaN.
     fn starts_well(&self) -> bool {
         let start = |op: Op<'c>| fill_of(op).and_then(|fill| bodies::constant(fill.operand(0)));
         start(self.scores) == Some(0.0)
             && start(self.sum) == Some(0.0)
             && start(self.values) == Some(0.0)
-            && start(self.most).is_some()
+            && start(self.most).is_some_and(|most| !most.is_nan() || combines_by(self.most, ops::arith::MAXNUMF))
     }
 
     /// Whether a kernel of the device can hold and bind it.
@@ -278,17 +286,56 @@ impl<'c> Attention<'c> {
         let read = (0..linalg::num_inputs(self.values)).find(|i| self.values.operand(*i) == self.weights.result(0));
         let Some(shape) = read.and_then(|read| Shape::between(self.scores, self.values, read)) else { return false };
         let known = |size: i64| size != DYNAMIC && size >= 1;
-        let ops = self.ops();
-        let inside =
-            |value: &Value<'c>| value.defining_op().is_some_and(|def| ops.contains(&def) || def.is(ops::linalg::FILL));
-        let bound: HashSet<Value> =
-            ops.iter().flat_map(|op| op.operands()).filter(|v| v.ty().is_tensor() && !inside(v)).collect();
+        // Loops that the grid merges need static extents.
+        let merged = match (shape.rows.len() + 1).saturating_sub(MAX_GRID_RANK) {
+            several @ 2.. => &shape.rows[..several],
+            _ => &[],
+        };
+        let most_keys = if gpu.is_cpu_adapter() { MOST_ATTENTION_KEYS } else { i64::MAX };
+        // The result is bound too.
+        let bound = self.read().len() + 1;
         known(shape.size)
             && known(shape.width)
             && shape.size.max(shape.width) <= MAX_SIZE
-            && (1..=MAX_KEYS).contains(&shape.keys)
-            && shape.rows.iter().all(|extent| known(*extent))
-            && bound.len() as u64 <= u64::from(gpu.limits.max_storage_buffers)
+            && (shape.keys == DYNAMIC || (1..=most_keys).contains(&shape.keys))
+            && shape.rows.iter().all(|extent| *extent != 0)
+            && !merged.contains(&DYNAMIC)
+            && bound as u64 <= u64::from(gpu.limits.max_storage_buffers)
+    }
+
+    /// Has the host check a number of keys that is known at run time only.
+    fn check_keys(&self, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+        let weights = self.weights.result(0);
+        let Some(last) = weights.ty().shape().filter(|s| s.last() == Some(&DYNAMIC)).map(|s| s.len() - 1) else {
+            return Ok(());
+        };
+        let (cx, loc) = (rw.context(), self.values.location());
+        let maps = linalg::indexing_maps(self.scores).unwrap_or_default();
+        let dim = |i: usize| maps[i].dim_positions()?.iter().position(|l| *l == last);
+        let inputs = 0..linalg::num_inputs(self.scores);
+        let found = inputs.into_iter().find_map(|i| Some((self.scores.operand(i), dim(i)?)));
+        let (tensor, dim) = found.expect("invariant: the keys are a dimension of an input");
+        rw.set_point(InsertionPoint::Before(self.values));
+        let dim = rw.const_index(i64::try_from(dim).unwrap_or(0), loc);
+        let most = rw.const_index(MOST_ATTENTION_KEYS, loc);
+        let count =
+            rw.create(OpSpec::new(ops::tensor::DIM, loc).operands(&[tensor, dim]).results(&[Type::index(cx)]))?;
+        let fits = OpSpec::new(ops::arith::CMPI, loc)
+            .operands(&[count.result(0), most])
+            .results(&[Type::integer(cx, 1)])
+            .attr("predicate", CmpIPredicate::Ule.to_attr(cx));
+        let fits = rw.create(fits)?.result(0);
+        let message = format!("attention on a software adapter takes at most {MOST_ATTENTION_KEYS} keys");
+        rw.create(OpSpec::new(ops::cf::ASSERT, loc).operands(&[fits]).attr("msg", Attr::string(cx, &message)))?;
+        Ok(())
+    }
+
+    /// The tensors that are read and not computed here.
+    fn read(&self) -> HashSet<Value<'c>> {
+        let ops = self.ops();
+        let made = |value: &Value<'c>| value.defining_op().is_some_and(|def| ops.contains(&def));
+        let inputs = ops.iter().flat_map(|op| op.operands().into_iter().take(linalg::num_inputs(*op)));
+        inputs.filter(|v| v.ty().is_tensor() && !made(v)).collect()
     }
 
     /// Makes the ops one dispatch of this number.
@@ -309,6 +356,12 @@ impl<'c> Attention<'c> {
             rw.set_attr(op, attributes::MEMBER, Attr::i64(cx, position));
         }
     }
+}
+
+/// Whether a reduction's result is that of an op of this name.
+fn combines_by(op: Op, name: &str) -> bool {
+    let end = op.body().and_then(|b| b.terminator());
+    end.and_then(|end| end.operand(0).defining_op()).is_some_and(|combine| combine.is(name))
 }
 
 /// The fill that a reduction accumulates on.

@@ -217,7 +217,9 @@ fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription) -> (Vec<i64>, Kernel
         Some(lanes) => {
             let per_lane = if known(shape.keys) > 2 * lanes { 4 } else { (known(shape.keys) + lanes - 1) / lanes };
             let held = |rows: i64| rows * ((shape.size + shape.width + 2 * lanes - 2) / lanes + per_lane);
-            ([16, 8, 4, 2].into_iter().find(|rows| held(*rows) <= HELD_BY_SUBGROUP).unwrap_or(1), per_lane)
+            // Loads from dynamic shapes are of single elements, each of which takes a driver's time to compile.
+            let sizes: &[i64] = if shape.rows.contains(&DYNAMIC) { &[8, 4, 2] } else { &[16, 8, 4, 2] };
+            (sizes.iter().copied().find(|rows| held(*rows) <= HELD_BY_SUBGROUP).unwrap_or(1), per_lane)
         }
         None => (if shape.width <= 64 { 64 } else { 32 }, 32),
     };

@@ -38,7 +38,7 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Resul
     frontend::fuse::run(&stage.model.module)?;
     match job.target {
         TargetDescription::Cpu(cpu) => frontend::collapse_lines::run(&stage.model.module, cpu)?,
-        TargetDescription::Gpu(gpu) => frontend::attention::run(&stage.model.module, gpu),
+        TargetDescription::Gpu(gpu) => frontend::attention::run(&stage.model.module, gpu)?,
     }
     Ok(stage)
 }

@@ -30,16 +30,16 @@ mod tile;
 mod workgroup;
 
 use super::code::{Code, gcd};
-use super::evaluate::{Evaluator, Reach, is_vectorizable};
+use super::evaluate::{Evaluator, is_vectorizable};
 use super::fitted::FittedChoice;
 use super::locals::Scratch;
-use super::model::{Base, Source, TileOp};
+use super::model::TileOp;
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use form::Form;
-use monopour_contract::KernelClass;
+use monopour_contract::{KernelClass, MOST_ATTENTION_KEYS};
 use monopour_ir::Diagnostics;
 use monopour_program::GpuDescription;
-use plan::{Lanes, Plan, base};
+use plan::{Lanes, Plan};
 
 /// The strategy.
 pub(super) struct Attention;
@@ -73,8 +73,9 @@ fn plan<'c, 'm>(
     let subgroup = kernel.shared_lanes.filter(|lanes| i64::from(*lanes) == invocations);
     let wanted = kernel.register_tile.get(1).copied().unwrap_or(1).max(1);
     let block = if subgroup.is_some() { wanted * invocations } else { wanted };
-    let lanes = lanes(evaluator, &form, kernel, if subgroup.is_some() { wanted } else { wanted / workgroup::COLUMNS });
-    let plan = Plan { form, subgroup, invocations, rows, block, lanes };
+    let lanes = lanes(&form, kernel, if subgroup.is_some() { wanted } else { wanted / workgroup::COLUMNS });
+    let most_keys = device.is_cpu_adapter().then_some(MOST_ATTENTION_KEYS);
+    let plan = Plan { form, subgroup, invocations, rows, block, lanes, most_keys };
     if subgroup.is_none() {
         if wanted % workgroup::COLUMNS != 0 || invocations % workgroup::COLUMNS != 0 || rows > invocations {
             return Err(Declined::RegisterTile);
@@ -87,29 +88,21 @@ fn plan<'c, 'm>(
     Ok(plan)
 }
 
-/// The widest accesses that are aligned; `neighbours` keys are next to each other in an invocation.
-fn lanes(evaluator: &Evaluator<'_, '_>, form: &Form, kernel: &FittedChoice, neighbours: i64) -> Lanes {
-    let widest =
-        |fits: &dyn Fn(u32) -> bool| [8, 4, 2].into_iter().find(|l| *l <= kernel.vector_width && fits(*l)).unwrap_or(1);
-    let divides = |n: i64, lanes: u32| n % i64::from(lanes) == 0;
+/// The widest vectors: elements that are not aligned are loaded one by one, in fewer iterations. `neighbours` keys are next
+/// to each other in an invocation.
+fn lanes(form: &Form, kernel: &FittedChoice, neighbours: i64) -> Lanes {
+    let widest = |extent: i64, fits: bool| {
+        let divides = |l: &u32| *l <= kernel.vector_width && extent % i64::from(*l) == 0;
+        [8, 4, 2].into_iter().find(divides).filter(|_| fits).unwrap_or(1)
+    };
     let halves = kernel.native_halves;
     let in_vectors = |op: &TileOp| is_vectorizable(op, halves);
-    let size = widest(&|lanes| {
-        divides(form.size, lanes) && [&form.queries, &form.keys].iter().all(|f| f.is_wide(evaluator, lanes, halves))
-    });
-    let width = widest(&|lanes| {
-        let stores = form.after.iter().copied().chain([form.values]).all(|op| {
-            let output = &op.outputs()[0];
-            let local = base(evaluator, output).is_none_or(|base| matches!(base, Base::Local(_)));
-            local || matches!(output.source, Source::Slice(s) if evaluator.reach(op, output, s, lanes) == Reach::Wide)
-        });
-        let computed = form.after.iter().all(|op| in_vectors(op)) && in_vectors(form.weights);
-        divides(form.width, lanes) && form.weighted.is_wide(evaluator, lanes, halves) && stores && computed
-    });
-    let keys = widest(&|lanes| {
-        divides(gcd(neighbours, form.count.facts.divisor), lanes) && form.pointwise.iter().all(|op| in_vectors(op))
-    });
-    Lanes { size, keys, width }
+    let on_results = form.after.iter().all(|op| in_vectors(op)) && in_vectors(form.weights);
+    Lanes {
+        size: widest(form.size, form.queries.is_vectorizable(halves) && form.keys.is_vectorizable(halves)),
+        keys: widest(gcd(neighbours, form.count.facts.divisor), form.pointwise.iter().all(|op| in_vectors(op))),
+        width: widest(form.width, form.weighted.is_vectorizable(halves) && on_results),
+    }
 }
 
 impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {

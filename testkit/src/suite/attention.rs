@@ -3,7 +3,7 @@
 use super::case::{Case, by};
 use super::contract::MULTIPLY_ADD;
 use crate::host_tensor::Dtype;
-use crate::text::{Program, Value};
+use crate::text::{Input, Program, Value};
 
 /// Heads, queries, keys, elements of a head.
 type Sizes = [usize; 4];
@@ -35,6 +35,8 @@ pub(super) fn cases() -> Vec<Case> {
     }
     out.extend([hidden_rows(false), hidden_rows(true), grouped(), biased(), weighted(), halves(), second_reader()]);
     out.extend([late_keys(), transposed_keys(), two_batches()]);
+    out.extend([[2, 17, 33], [1, 1, 70], [3, 40, 64], [2, 5, 0]].map(dynamic));
+    out.push(named());
     out
 }
 
@@ -206,4 +208,37 @@ fn second_reader() -> Case {
     let weights = super::rows::softmax(&mut p, &s);
     let r = sums(&mut p, &weights, &v);
     Case::new("attention/second_reader", p, &[&r, &weights]).dispatches(3)
+}
+
+/// Heads, queries and keys of sizes that are known at run time only; also no keys.
+fn dynamic(sizes: [usize; 3]) -> Case {
+    let [heads, queries, keys] = sizes;
+    let (x, s) = ("tensor<?x?x24xf32>", "tensor<?x?x?xf32>");
+    let map = |results: &str| format!("affine_map<(b, m, n, k) -> ({results})>");
+    let maps = [map("b, m, k"), map("b, n, k"), map("b, m, n")].join(", ");
+    let text = format!(
+        "func.func @main(%q: {x}, %k: {x}, %v: {x}) -> {x} {{\n  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  \
+         %z = arith.constant 0.0 : f32\n  %h = tensor.dim %q, %c0 : {x}\n  %m = tensor.dim %q, %c1 : {x}\n  %n = tensor.dim %k, %c1 : {x}\n  \
+         %e = tensor.empty(%h, %m, %n) : {s}\n  %f = linalg.fill ins(%z : f32) outs(%e : {s}) -> {s}\n  \
+         %qk = linalg.batch_matmul indexing_maps = [{maps}] ins(%q, %k : {x}, {x}) outs(%f : {s}) -> {s}\n  \
+         %p = linalg.softmax dimension(2) ins(%qk : {s}) outs(%e : {s}) -> {s}\n  \
+         %oe = tensor.empty(%h, %m) : {x}\n  %of = linalg.fill ins(%z : f32) outs(%oe : {x}) -> {x}\n  \
+         %r = linalg.batch_matmul ins(%p, %v : {s}, {x}) outs(%of : {x}) -> {x}\n  return %r : {x}\n}}\n"
+    );
+    let inputs =
+        [[heads, queries, 24], [heads, keys, 24], [heads, keys, 24]].map(|shape| Input::new(Dtype::F32, &shape));
+    Case::of_text(&format!("attention/dynamic/{}", by(&sizes)), &text, inputs.into()).on_gpus(1)
+}
+
+/// `linalg.softmax`, whose maximum drops NaNs and begins at one.
+fn named() -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[2, 18, 24]), p.f32(&[2, 35, 24]), p.f32(&[2, 35, 24]));
+    let s = scores(&mut p, &q, &k);
+    let e = p.empty(Dtype::F32, s.shape());
+    let text =
+        format!("linalg.softmax dimension(2) ins({} : {}) outs({} : {}) -> {}", s.name, s.ty(), e.name, e.ty(), e.ty());
+    let weights = p.op(Dtype::F32, s.shape(), &text);
+    let r = sums(&mut p, &weights, &v);
+    Case::new("attention/named_softmax", p, &[&r]).dispatches(3).on_gpus(1)
 }

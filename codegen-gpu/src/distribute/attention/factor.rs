@@ -39,17 +39,15 @@ impl<'c, 'm> Factor<'c, 'm> {
         self.inputs.iter().filter_map(of).collect()
     }
 
-    /// Whether it can be computed on vectors of so many neighbours, which are loaded at once.
-    pub(super) fn is_wide(&self, evaluator: &Evaluator<'c, '_>, lanes: u32, native_halves: bool) -> bool {
+    /// Whether it can be computed on vectors of neighbours: of 32-bit types, at static strides.
+    pub(super) fn is_vectorizable(&self, native_halves: bool) -> bool {
         let float = |ty: Type| ty.float_width() == Some(32) || is_short_float(ty, native_halves);
-        let wide = |ty: Type| float(ty) || matches!(ty.integer_width(), Some(1 | 32));
+        let lane = |ty: Type| float(ty) || matches!(ty.integer_width(), Some(1 | 32));
         let four_bytes = |i: &usize| {
             let ty = self.op.body.map(|b| b.arg(*i).ty());
             self.op.operands[*i].linear.is_some() && ty.is_some_and(|ty| float(ty) || ty.integer_width() == Some(32))
         };
-        let computed = self.needed().iter().flat_map(|op| op.results()).all(|v| wide(v.ty()));
-        let reached = self.operands(evaluator, lanes).iter().all(|(_, reach)| !matches!(reach, Reach::Strided(_)));
-        self.inputs.iter().all(four_bytes) && computed && reached
+        self.inputs.iter().all(four_bytes) && self.needed().iter().flat_map(|op| op.results()).all(|v| lane(v.ty()))
     }
 
     /// The ops of the body that it is computed by, in order.

@@ -22,9 +22,10 @@ pub(super) struct Form<'c, 'm> {
     pub(super) queries: Factor<'c, 'm>,
     pub(super) keys: Factor<'c, 'm>,
     pub(super) weighted: Factor<'c, 'm>,
-    /// The initial values of scores and maximum.
+    /// The initial value of scores.
     pub(super) zero: Value<'c>,
-    pub(super) least: Value<'c>,
+    /// That of the maximum; `None`: negative infinity, for a NaN that the maximum drops.
+    pub(super) least: Option<Value<'c>>,
     /// Position and extent of the row loop with several rows.
     pub(super) row: Option<(usize, Size<'c>)>,
     /// Number of keys.
@@ -82,7 +83,7 @@ pub(super) fn read<'c, 'm>(model: &'m Model<'c>) -> Option<Form<'c, 'm>> {
         keys,
         weighted,
         zero: start(scores)?,
-        least: start(highest)?,
+        least: Some(start(highest)?).filter(|least| !bodies::constant(*least).is_some_and(f64::is_nan)),
         row: row.map(|row| (row, scores.sizes[row])),
         count: scores.sizes[rows],
         size: scores.sizes[rows + 1].exact()?,

@@ -1,8 +1,10 @@
 //! A planned attention as data.
 
+use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach};
 use super::super::model::{Base, Operand, Source};
 use super::form::Form;
+use monopour_ir::Value;
 use std::collections::HashMap;
 
 /// A planned attention.
@@ -16,6 +18,8 @@ pub(super) struct Plan<'c, 'm> {
     /// Keys of a block.
     pub(super) block: i64,
     pub(super) lanes: Lanes,
+    /// Bound of the keys on software adapters, which the host checks.
+    pub(super) most_keys: Option<i64>,
 }
 
 /// Elements per access.
@@ -30,7 +34,7 @@ pub(super) struct Lanes {
 }
 
 /// The buffer of an operand.
-pub(super) fn base(evaluator: &Evaluator<'_, '_>, operand: &Operand) -> Option<Base> {
+fn base(evaluator: &Evaluator<'_, '_>, operand: &Operand) -> Option<Base> {
     match operand.source {
         Source::Slice(s) => Some(evaluator.model.slices[s].base),
         Source::Scalar(_) => None,
@@ -70,6 +74,14 @@ impl<'c> Plan<'c, '_> {
     pub(super) fn column_groups(&self, threads: i64) -> i64 {
         let span = threads * i64::from(self.lanes.width);
         (self.form.width + span - 1) / span
+    }
+
+    /// The end of the loop over the keys.
+    pub(super) fn end(&self, code: &mut Code<'c, '_>) -> Value<'c> {
+        let count = self.form.count;
+        let Some(most) = self.most_keys.filter(|_| count.exact().is_none()) else { return count.value };
+        let most = code.c(most);
+        code.min(count.value, most)
     }
 
     /// Whether the last block of keys is whole.

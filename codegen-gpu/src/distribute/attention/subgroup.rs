@@ -57,12 +57,13 @@ pub(super) fn write<'c>(
     writer.queries = writer.queries(code)?;
     let start = float(code, 0.0);
     let empty = code.broadcast(start, plan.lanes.width);
+    let least = plan.least(code);
     let state = State {
-        most: vec![plan.form.least; writer.rows.len()],
+        most: vec![least; writer.rows.len()],
         totals: vec![start; writer.rows.len()],
         sums: vec![empty; writer.rows.len() * writer.columns.len()],
     };
-    let (count, step) = (plan.form.count.value, code.c(plan.block));
+    let (count, step) = (plan.end(code), code.c(plan.block));
     let end = code.for_loop([zero, count, step], &state.flat(), |code, first, carried| {
         let state = State::of(carried, writer.rows.len());
         Ok(writer.block(code, first, &state)?.flat())

@@ -72,6 +72,11 @@ pub(super) fn columns<'c>(
 }
 
 impl<'c> Plan<'c, '_> {
+    /// The initial value of the maximum.
+    pub(super) fn least(&self, code: &mut Code<'c, '_>) -> Value<'c> {
+        self.form.least.unwrap_or_else(|| float(code, f64::NEG_INFINITY))
+    }
+
     /// The loops of an op at a row, and at values of its last two loops.
     pub(super) fn loops(
         &self,
@@ -139,6 +144,7 @@ impl<'c> Plan<'c, '_> {
         args[form.quotient.sum] = Some(total);
         let value = evaluator.apply(code, form.weights, args, &[], lanes)?[0];
         let value = code.broadcast(value, lanes);
+        let value = self.of_some_keys(code, value);
         let mut point = self.point(code, row.at, column.at, lanes);
         if let Source::Slice(s) = form.values.outputs()[0].source {
             point.held.insert(s, value);
@@ -149,6 +155,18 @@ impl<'c> Plan<'c, '_> {
         let writers: Vec<&TileOp> = std::iter::once(form.values).chain(form.after.iter().copied()).collect();
         let guard = code.both(row.guard, column.guard);
         code.guarded(guard, |code| evaluator.store(code, &writers, &point, |base| matches!(base, Base::Argument(_))))
+    }
+
+    /// A result, or 0 where there are no keys.
+    fn of_some_keys(&self, code: &mut Code<'c, '_>, value: Value<'c>) -> Value<'c> {
+        if self.form.count.exact().is_some() {
+            return value;
+        }
+        let none = code.c(0);
+        let some = code.less(none, self.form.count.value);
+        let zero = float(code, 0.0);
+        let zero = code.broadcast(zero, self.lanes.width);
+        code.op1(ops::arith::SELECT, &[some, value, zero], value.ty())
     }
 
     /// The values of a key at a column group; 0 where the key is out of range.

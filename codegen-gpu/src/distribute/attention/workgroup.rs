@@ -78,14 +78,14 @@ pub(super) fn write<'c>(
     };
     let writer = Writer { evaluator, plan, shared, linear, thread, first_row, rows, columns };
     writer.each_row(code, |writer, code| {
-        let zero = float(code, 0.0);
-        code.store(plan.form.least, writer.shared.most, linear)?;
+        let (zero, least) = (float(code, 0.0), plan.least(code));
+        code.store(least, writer.shared.most, linear)?;
         code.store(zero, writer.shared.totals, linear)
     })?;
     let start = float(code, 0.0);
     let start = code.broadcast(start, plan.lanes.width);
     let sums = vec![start; writer.rows.len() * writer.columns.len()];
-    let bounds = [code.c(0), plan.form.count.value, code.c(plan.block)];
+    let bounds = [code.c(0), plan.end(code), code.c(plan.block)];
     let sums = code.for_loop(bounds, &sums, |code, first, sums| writer.block(code, first, sums))?;
     writer.finish(code, &sums)
 }
