@@ -23,7 +23,7 @@ names! {
     UNFOLDED = "monopour.unfolded";
     /// Linalg op: the number of its dispatch. From fusion to tiling.
     DISPATCH = "monopour.dispatch";
-    /// Linalg op: its role in its dispatch, `root`, `producer`, `member` or `init`.
+    /// Linalg op: its role in its dispatch, `root`, `producer`, `member`, `scores` or `init`.
     ROLE = "monopour.role";
     /// Linalg op: its position among the ops of its dispatch.
     MEMBER = "monopour.member";

@@ -11,6 +11,11 @@
 use crate::Field;
 use std::fmt;
 
+/// Largest stride of a line that native code reads by vectors: all elements are loaded, and those of the loop picked.
+pub const MAX_INTERLEAVED: i64 = 4;
+
+/// Most keys of an attention on a software adapter, which leaves loops after 65,535 iterations: 29 for each 32 keys.
+pub const MOST_ATTENTION_KEYS: i64 = 1 << 16;
 /// Most invocations of a workgroup in one dimension.
 const MAX_WORKGROUP_DIMENSION: i64 = 1024;
 
@@ -49,6 +54,8 @@ texts! {
         Row = "row",
         /// Sums of products over windows.
         Convolution = "convolution",
+        /// A softmax of products, and sums of products with it.
+        Attention = "attention",
         /// Any other body. An unknown text is read as this.
         #[default]
         Generic = "generic",

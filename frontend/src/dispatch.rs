@@ -15,8 +15,10 @@ pub(crate) enum Role {
     Producer,
     /// A fill that another op of the dispatch accumulates on.
     Init,
-    /// An op of a row group before its root.
+    /// An op of a row group or an attention before its root.
     Member,
+    /// The product of queries and keys in an attention.
+    Scores,
 }
 
 impl Role {
@@ -27,10 +29,11 @@ impl Role {
             Role::Producer => "producer",
             Role::Init => "init",
             Role::Member => "member",
+            Role::Scores => "scores",
         }
     }
     fn parse(text: &str) -> Option<Self> {
-        [Role::Root, Role::Producer, Role::Init, Role::Member].into_iter().find(|r| r.as_str() == text)
+        [Role::Root, Role::Producer, Role::Init, Role::Member, Role::Scores].into_iter().find(|r| r.as_str() == text)
     }
 }
 
@@ -88,10 +91,12 @@ impl<'c> Dispatch<'c> {
         // A dispatch that nothing reads still has its root's results.
         if used.is_empty() { self.root.results() } else { used }
     }
-    /// The class of the main op: contraction, convolution, row group, elementwise, else generic.
+    /// Attention, or the class of the main op: contraction, convolution, row group, elementwise, else generic.
     pub fn class(&self) -> KernelClass {
         let main = self.main();
-        if products::contraction_loops(main).is_some() {
+        if self.find(Role::Scores).is_some() {
+            KernelClass::Attention
+        } else if products::contraction_loops(main).is_some() {
             KernelClass::Contraction
         } else if products::convolution_loops(main).is_some() {
             KernelClass::Convolution

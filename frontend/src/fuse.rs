@@ -25,6 +25,8 @@
 //! | row | a chain of `init` and `member`, then `root`: `rows.rs` |
 //! | generic | any op as `root`, or another reduction as `producer` and a pointwise `root` as in a contraction |
 //!
+//! [`crate::attention`] joins three of them to one of the class attention, whose first product has the role `scores`.
+//!
 //! An epilogue's result may have many readers; the product's has one.
 //! Differs from upstream's greedy fusion: a producer that computes is fused into a reduction only where the reduction reads each
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).

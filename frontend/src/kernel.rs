@@ -5,7 +5,7 @@
 
 use crate::dispatch::Dispatch;
 use crate::linalg::{self, Loops, known};
-use crate::products;
+use crate::{attention, products};
 use monopour_contract::{KernelChoice, KernelClass, Sharing};
 use monopour_ir::{Attr, Context, DYNAMIC, Op, Type};
 use monopour_program::GpuDescription;
@@ -16,6 +16,8 @@ const MAX_GRID: i64 = 65_535;
 pub(crate) const MAX_GRID_RANK: usize = 3;
 /// Columns of a product that leave most lanes idle.
 const FEW_COLUMNS: i64 = 4;
+/// Vectors of an attention's rows that one subgroup holds: queries, scores and sums, 24 KiB.
+const HELD_BY_SUBGROUP: i64 = 768;
 
 /// The kernel of one dispatch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,10 +67,11 @@ pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) 
         KernelClass::Convolution => gpu_convolution(dispatch, loops, gpu),
         KernelClass::Row => gpu_rows(dispatch, loops, gpu),
         KernelClass::Elementwise => gpu_elementwise(dispatch, loops, gpu),
+        KernelClass::Attention => gpu_attention(dispatch, gpu),
         KernelClass::Generic => gpu_generic(loops, gpu),
     };
     // `rows_tile` merges the loops of its forall itself.
-    if choice.class != KernelClass::Row {
+    if !matches!(choice.class, KernelClass::Row | KernelClass::Attention) {
         fit_grid(&mut tile, loops);
     }
     Kernel::new(tile, choice)
@@ -199,6 +202,41 @@ fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i6
         vector_width: common_width(if software { 8 } else { 4 }, &[inner]),
         sharing: if shuffles { Sharing::Subgroup } else { Sharing::None },
         subgroup_size: subgroup.filter(|_| shuffles),
+        ..KernelChoice::default()
+    };
+    (tile, choice)
+}
+
+/// Rows of queries that share keys; all keys in turn. With shuffles one subgroup holds the rows in registers, else the
+/// scores of a block of keys pass through workgroup memory.
+fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
+    let shape = attention::Shape::of(dispatch).expect("invariant: the class says that it has one");
+    let queries = shape.query.map_or(1, |row| known(shape.rows[row]));
+    let shuffled = shuffled_subgroup(gpu);
+    let (most, block) = match shuffled {
+        Some(lanes) => {
+            let per_lane = if known(shape.keys) > 2 * lanes { 4 } else { (known(shape.keys) + lanes - 1) / lanes };
+            let held = |rows: i64| rows * ((shape.size + shape.width + 2 * lanes - 2) / lanes + per_lane);
+            // Loads from dynamic shapes are of single elements, each of which takes a driver's time to compile.
+            let sizes: &[i64] = if shape.rows.contains(&DYNAMIC) { &[8, 4, 2] } else { &[16, 8, 4, 2] };
+            (sizes.iter().copied().find(|rows| held(*rows) <= HELD_BY_SUBGROUP).unwrap_or(1), per_lane)
+        }
+        None => (if shape.width <= 64 { 64 } else { 32 }, 32),
+    };
+    // Tiles of about one size.
+    let tiles = (queries + most - 1) / most;
+    let rows = (queries + tiles - 1) / tiles;
+    let mut tile = vec![1; shape.rows.len()];
+    if let Some(row) = shape.query {
+        tile[row] = rows;
+    }
+    let choice = KernelChoice {
+        class: KernelClass::Attention,
+        workgroup_size: [if shuffled.is_some() { 8 } else { 64 }, 1, 1],
+        register_tile: vec![rows, block],
+        vector_width: if shuffled.is_some() { 8 } else { 4 },
+        sharing: if shuffled.is_some() { Sharing::Subgroup } else { Sharing::Workgroup },
+        subgroup_size: shuffled,
         ..KernelChoice::default()
     };
     (tile, choice)

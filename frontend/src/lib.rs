@@ -6,7 +6,9 @@
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
 //! * [`fuse`]: elementwise fusion and dispatches. `split_division`: quotients in maps as loops; `specialize`: fills and products as named ops; `split_reduction`: long
 //!   reductions in two; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
-//! * [`unfold`]: windows of strided convolutions as dimensions, for CPUs.
+//! * [`attention`]: the dispatches of an attention as one, for GPUs.
+//! * [`unfold`]: windows of convolutions as dimensions, for CPUs.
+//! * [`widen`]: constant filters of half precision as f32, for CPUs.
 //! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.
 //! * [`tile`]: one `scf.forall` per dispatch. `isolate`: a dispatch in a module of its own; `transforms`: the generated
@@ -21,6 +23,7 @@
 //!   groups.
 //! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_cpu`: the cost models of GPU and CPU.
 
+pub mod attention;
 mod block_graph;
 pub mod borders;
 pub mod collapse_lines;
@@ -49,6 +52,7 @@ pub mod tile;
 mod transforms;
 pub mod unfold;
 mod whole_slices;
+pub mod widen;
 pub mod windows;
 
 pub use import::{ImportOptions, Imported, Weight, WeightTable};

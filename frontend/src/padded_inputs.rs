@@ -21,7 +21,8 @@ use monopour_contract::{KernelChoice, KernelClass, attributes};
 use monopour_ir::typed::tensor::{extract_slice, insert_slice};
 use monopour_ir::typed::{Index, Slice};
 use monopour_ir::{
-    AffineExpr, AffineExprKind, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type, Value, ops,
+    AffineExpr, AffineExprKind, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type,
+    Value, ops,
 };
 
 /// Most elements of a padded tile: it shares workgroup memory with nothing else.
@@ -63,7 +64,6 @@ struct Padding<'c> {
 impl<'c> Padding<'c> {
     fn of(insertion: Op<'c>) -> Option<Self> {
         let (input, dest) = (insertion.operand(0), insertion.operand(1));
-        let (block, _) = input.as_block_arg()?;
         let filled =
             dest.defining_op().filter(|op| op.is(ops::scf::FORALL) && op.attr(attributes::KERNEL).is_some())?;
         let value = filled_value(filled)?;
@@ -71,12 +71,13 @@ impl<'c> Padding<'c> {
         let slice = Slice::of(insertion)?;
         let rank = whole.len();
         let unit = slice.strides.iter().all(|stride| *stride == Index::Static(1));
-        let is_parameter = block.parent_op().is_some_and(|op| op.is(ops::func::FUNC));
-        if !unit || !is_parameter || input.ty().shape()?.len() != rank || dest.uses().len() != 1 {
+        if !unit || !is_parameter(input) || input.ty().shape()?.len() != rank || dest.uses().len() != 1 {
             return None;
         }
         let dims = (0..rank).map(|d| match (slice.offsets[d], slice.sizes[d]) {
-            (Index::Static(low), Index::Static(size)) => Some([low, size, whole[d] - low - size]),
+            (Index::Static(low), Index::Static(size)) if whole[d] != DYNAMIC => {
+                Some([low, size, whole[d] - low - size])
+            }
             _ => None,
         });
         Some(Self { input, filled, value, dims: dims.collect::<Option<_>>()? })
@@ -98,6 +99,18 @@ impl<'c> Padding<'c> {
             && sizes.iter().product::<i64>() <= MOST_ELEMENTS
             && sizes.iter().zip(&self.dims).all(|(size, [low, _, high])| size >= low.max(high))
     }
+}
+
+/// Whether a value is a function's parameter, or a reshape of one.
+fn is_parameter(value: Value) -> bool {
+    let mut value = value;
+    while let Some(op) = value.defining_op() {
+        if !op.is(ops::tensor::COLLAPSE_SHAPE) && !op.is(ops::tensor::EXPAND_SHAPE) {
+            return false;
+        }
+        value = op.operand(0);
+    }
+    value.as_block_arg().and_then(|(block, _)| block.parent_op()).is_some_and(|op| op.is(ops::func::FUNC))
 }
 
 /// Replaces a tile of the padded tensor by a padded tile of the input.

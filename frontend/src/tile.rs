@@ -155,7 +155,7 @@ fn tile_dispatches<'c>(
     let mut ways = vec![];
     for dispatch in &dispatches {
         ways.push(match linalg::loops(dispatch.root) {
-            Some(loops) if dispatch.class() == KernelClass::Row => Way::Rows(loops),
+            Some(loops) if matches!(dispatch.class(), KernelClass::Row | KernelClass::Attention) => Way::Rows(loops),
             Some(loops) if loops.tileable.contains(&true) => {
                 let isolated = Isolated::of(dispatch, rw)?;
                 Way::Cut(

@@ -1,5 +1,6 @@
 //! One binary for all tests of `monopour` as a whole: programs from source to results, on every kind of device.
 
+mod attention;
 mod backend;
 mod bad;
 mod barriers;

@@ -262,19 +262,29 @@ impl<'c, 'r> Code<'c, 'r> {
     pub(super) fn shuffle(&mut self, value: Value<'c>, lane: u32, subgroup_size: u32) -> Value<'c> {
         self.shuffle_mode("idx", value, lane, subgroup_size)
     }
+    /// The value of lane `lane`, an index that all lanes agree on.
+    pub(super) fn shuffle_from(&mut self, value: Value<'c>, lane: Value<'c>, subgroup_size: u32) -> Value<'c> {
+        let i32_type = Type::integer(self.cx, 32);
+        let lane = self.op1(ops::arith::INDEX_CAST, &[lane], i32_type);
+        self.shuffle_at("idx", value, lane, subgroup_size)
+    }
     /// The value of the lane whose number differs in the bits of `mask`.
     pub(super) fn shuffle_xor(&mut self, value: Value<'c>, mask: u32, subgroup_size: u32) -> Value<'c> {
         self.shuffle_mode("xor", value, mask, subgroup_size)
     }
     fn shuffle_mode(&mut self, mode: &str, value: Value<'c>, lane: u32, subgroup_size: u32) -> Value<'c> {
-        let i32_type = Type::integer(self.cx, 32);
-        let mut constant = |v: u32| {
-            let spec = OpSpec::new(ops::arith::CONSTANT, self.loc)
-                .results(&[i32_type])
-                .attr("value", Attr::int(i32_type, i64::from(v)));
-            self.rw.create(spec).expect("invariant: a constant fits its type").result(0)
-        };
-        let operands = [value, constant(lane), constant(subgroup_size)];
+        let lane = self.number(lane);
+        self.shuffle_at(mode, value, lane, subgroup_size)
+    }
+    /// A constant i32.
+    fn number(&mut self, value: u32) -> Value<'c> {
+        let ty = Type::integer(self.cx, 32);
+        let value = Attr::int(ty, i64::from(value));
+        let spec = OpSpec::new(ops::arith::CONSTANT, self.loc).results(&[ty]).attr("value", value);
+        self.rw.create(spec).expect("invariant: a constant fits its type").result(0)
+    }
+    fn shuffle_at(&mut self, mode: &str, value: Value<'c>, lane: Value<'c>, subgroup_size: u32) -> Value<'c> {
+        let operands = [value, lane, self.number(subgroup_size)];
         let mode = Attr::parse(self.cx, &format!("#gpu<shuffle_mode {mode}>"));
         let mode = mode.expect("invariant: the gpu dialect is loaded");
         let spec = OpSpec::new(ops::gpu::SHUFFLE, self.loc)

@@ -127,17 +127,8 @@ fn plan<'c, 'm>(
     let most_iterations = if device.is_cpu_adapter() { iterations::MOST } else { i64::MAX };
     let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, kernel, tile, lanes, widest, most_iterations };
     let choice = setting.choose();
-    let mut stages: Vec<Option<Stage>> = vec![None; choice.sides.len()];
-    if kernel.staged && (tile.row_passes, tile.column_passes) == (1, 1) {
-        let is_local = |s: &Side| padded.contains(&model.slices[s.slice].base);
-        let staged = |s: &Side| stage::stage(s, &tile, lanes, choice.step).filter(|_| !is_local(s));
-        stages = choice.sides.iter().map(staged).collect();
-        let bytes = |s: &Stage| s.elements as u64 * element_bytes(evaluator, s.side.slice);
-        let needed = stages.iter().flatten().map(bytes).sum::<u64>() + local_bytes(model, &padded);
-        if needed > u64::from(device.limits.max_workgroup_storage_bytes) {
-            stages = vec![None; choice.sides.len()];
-        }
-    }
+    let is_staged = kernel.staged && (tile.row_passes, tile.column_passes) == (1, 1);
+    let stages = if is_staged { staged(&setting, &choice, &padded, device) } else { vec![None; choice.sides.len()] };
     let prologue = before_tile.to_vec();
     Ok(Plan {
         class: kernel.class,
@@ -154,6 +145,23 @@ fn plan<'c, 'm>(
         tile,
         stages,
     })
+}
+
+/// The copies of inputs in workgroup memory; none if it cannot hold all of them. Local buffers are there already.
+fn staged(
+    setting: &Setting<'_, '_, '_>,
+    choice: &Choice,
+    padded: &[Base],
+    device: &GpuDescription,
+) -> Vec<Option<Stage>> {
+    let model = setting.evaluator.model;
+    let is_local = |s: &Side| padded.contains(&model.slices[s.slice].base);
+    let stage = |s: &Side| stage::stage(s, &setting.tile, setting.lanes, choice.step).filter(|_| !is_local(s));
+    let stages: Vec<Option<Stage>> = choice.sides.iter().map(stage).collect();
+    let bytes = |s: &Stage| s.elements as u64 * element_bytes(setting.evaluator, s.side.slice);
+    let needed = stages.iter().flatten().map(bytes).sum::<u64>() + local_bytes(model, padded);
+    let fits = needed <= u64::from(device.limits.max_workgroup_storage_bytes);
+    if fits { stages } else { vec![None; choice.sides.len()] }
 }
 
 /// Bytes of local buffers in workgroup memory.

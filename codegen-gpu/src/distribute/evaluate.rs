@@ -242,6 +242,11 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     /// Memory layout in a slice of the lanes of a point of `op`.
     pub(super) fn reach(&self, op: &TileOp<'c>, operand: &Operand<'c>, slice: usize, lanes: u32) -> Reach {
         let along = op.outer.as_ref().and_then(|o| o.get(self.along.unwrap_or(o.len().wrapping_sub(1))).copied());
+        self.reach_along(operand, slice, along, lanes)
+    }
+
+    /// Memory layout in a slice of `lanes` neighbours along a loop.
+    pub(super) fn reach_along(&self, operand: &Operand<'c>, slice: usize, along: Option<usize>, lanes: u32) -> Reach {
         let (Some(along), Some(LinearForm { factors: strides, constant })) = (along, &operand.linear) else {
             return Reach::Uniform;
         };

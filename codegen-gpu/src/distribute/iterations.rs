@@ -9,13 +9,13 @@
 use crate::error;
 use monopour_contract::attributes;
 use monopour_ir::ops;
-use monopour_ir::{Attr, Block, Diagnostics, Op, Rewriter};
+use monopour_ir::{Attr, Block, Diagnostics, Op, Rewriter, Value};
 use monopour_program::GpuDescription;
 
 /// Most iterations of all loops of an invocation. Software adapters leave the loops, silently, after 65,535: conditions and
 /// rounding cost some.
 pub(super) const MOST: i64 = 60_000;
-/// Assumed length of a loop of dynamic length.
+/// Assumed extent of a loop of dynamic length.
 const USUAL: f64 = 400_000.0;
 /// Most copies of a body by a loop and those around it, with all lengths static, and with a dynamic one.
 const COPIES: [u32; 2] = [64, 8];
@@ -27,6 +27,8 @@ struct Loop<'c> {
     parent: Option<usize>,
     /// Trip count, if static.
     length: Option<f64>,
+    /// Trip count, assumed where it is not static.
+    usual: f64,
     copies: u32,
 }
 
@@ -44,7 +46,7 @@ pub(super) fn limit<'c>(rw: &mut Rewriter<'c>, func: Op<'c>, device: &GpuDescrip
             break;
         }
         let can_grow = |l: &usize| {
-            let longer = loops[*l].length.is_none_or(|n| n > f64::from(loops[*l].copies));
+            let longer = loops[*l].usual > f64::from(loops[*l].copies);
             let fits = copies(&loops, *l) * 2 <= most_copies && nest_copies(&loops, *l) * 2 <= most_in_nest;
             longer && loops[*l].op.is(ops::scf::FOR) && fits
         };
@@ -68,7 +70,8 @@ fn collect<'c>(block: Block<'c>, parent: Option<usize>, out: &mut Vec<Loop<'c>>)
         let mut inside = parent;
         if matches!(op.name(), ops::scf::FOR | ops::scf::WHILE) {
             inside = Some(out.len());
-            out.push(Loop { op, parent, length: length(op), copies: 1 });
+            let length = length(op);
+            out.push(Loop { op, parent, length, usual: length.unwrap_or_else(|| usual(op)), copies: 1 });
         }
         for nested in op.regions().into_iter().flat_map(|r| r.blocks()) {
             collect(nested, inside, out);
@@ -86,15 +89,37 @@ fn length(op: Op) -> Option<f64> {
     Some(((extent + step - 1) / step).max(0) as f64)
 }
 
+/// Assumed trip count of a loop of dynamic length: of its usual extent, or of the rest behind a loop of whole steps.
+fn usual(op: Op) -> f64 {
+    if !op.is(ops::scf::FOR) {
+        return USUAL;
+    }
+    let rest = defined(op.operand(0), ops::arith::MULI).and_then(|whole| {
+        let quotient = defined(whole.operand(0), ops::arith::DIVUI).filter(|q| q.operand(0) == op.operand(1))?;
+        let steps = [quotient.operand(1), whole.operand(1)].map(|by| by.constant_int());
+        steps[0].filter(|by| steps[1] == Some(*by))
+    });
+    match (rest, op.operand(2).constant_int().filter(|step| *step > 0)) {
+        (Some(rest), _) => rest as f64,
+        (None, Some(step)) => USUAL / step as f64,
+        (None, None) => USUAL,
+    }
+}
+
+/// The op that defines a value, if it has this name.
+fn defined<'c>(value: Value<'c>, name: &str) -> Option<Op<'c>> {
+    value.defining_op().filter(|op| op.is(name))
+}
+
 /// Total iterations of loop `l` in an invocation.
 fn count(loops: &[Loop], l: usize) -> f64 {
-    let own = (loops[l].length.unwrap_or(USUAL) / f64::from(loops[l].copies)).ceil();
+    let own = (loops[l].usual / f64::from(loops[l].copies)).ceil();
     own * loops[l].parent.map_or(1.0, |p| count_entries(loops, p))
 }
 
 /// Total runs of the body of loop `l`.
 fn count_entries(loops: &[Loop], l: usize) -> f64 {
-    let own = loops[l].length.unwrap_or(USUAL);
+    let own = loops[l].usual;
     own * loops[l].parent.map_or(1.0, |p| count_entries(loops, p))
 }
 

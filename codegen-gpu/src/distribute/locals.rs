@@ -11,6 +11,7 @@ use super::evaluate::Evaluator;
 use super::groups::Group;
 use super::model::{Base, Local, Model};
 use crate::error;
+use monopour_contract::KernelClass;
 use monopour_ir::ops;
 use monopour_ir::typed::{gpu::AddressSpace, memref};
 use monopour_ir::{Block, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
@@ -40,7 +41,11 @@ enum Amount {
 }
 
 /// A bound on the workgroups in flight, for kernels whose local buffers may not fit in workgroup memory.
-pub(super) fn most_workgroups(func: Op, device: &GpuDescription) -> Option<i64> {
+pub(super) fn most_workgroups(func: Op, class: KernelClass, device: &GpuDescription) -> Option<i64> {
+    // The strategy of attention keeps no local buffer in memory.
+    if class == KernelClass::Attention {
+        return None;
+    }
     let mut bytes = Some(0u64);
     for op in func.find_all(ops::memref::ALLOC) {
         let mut dynamic = op.operands().into_iter();

@@ -21,7 +21,7 @@
 //! compute (G0005), types that the device lacks (G0002), too many buffers, scalars, invocations or workgroups for it (G0008).
 //!
 //! Strategies (the traits are in `strategy`; tried in the order of the list below): `contraction` for matrix products and convolutions with fill and epilogue;
-//! `rows` for reductions along rows and chains of them; `steps` for bodies with control flow; `elementwise` for pointwise
+//! `rows` for reductions along rows and chains of them; `attention` for a softmax between two products; `steps` for bodies with control flow; `elementwise` for pointwise
 //! bodies, in vectors, and, as scalar loop nests, for everything else. A strategy plans without a change, or declines; the
 //! reason of the one for the kernel's class is in the [`Report`].
 //!
@@ -30,6 +30,7 @@
 //! code), `code` (the builder), `locals` (memory of local buffers), `doubles`, `iterations` and `types` (device limits),
 //! `parts` (buffers larger than a binding), `boundary` (arguments and calls).
 
+mod attention;
 mod body;
 mod boundary;
 mod code;
@@ -72,8 +73,8 @@ use tracing::trace;
 const GROUP: usize = 4;
 
 /// All strategies, in order.
-const STRATEGIES: [&dyn Strategy; 4] =
-    [&contraction::Contraction, &rows::Rows, &steps::Stepwise, &elementwise::Elementwise];
+const STRATEGIES: [&dyn Strategy; 5] =
+    [&contraction::Contraction, &rows::Rows, &attention::Attention, &steps::Stepwise, &elementwise::Elementwise];
 
 /// The plan of the first strategy that takes the body; and the reason of the one for the kernel's class, if it declined.
 fn plan<'c, 'm>(
@@ -113,7 +114,7 @@ impl Report {
 pub struct KernelReport {
     /// The function.
     pub name: String,
-    /// `contraction`, `convolution`, `rows`, `elementwise` or `fallback`.
+    /// `contraction`, `convolution`, `attention`, `rows`, `elementwise` or `fallback`.
     pub strategy: &'static str,
     /// The reason why the strategy of the kernel's class declined; empty if it did not.
     pub declined: String,
@@ -231,7 +232,7 @@ fn kernel<'c>(
     let args = func.body().map(|b| b.args()).unwrap_or_default();
     let unknown: Vec<bool> = args[..signature.buffers].iter().map(|a| boundary::is_base(*a)).collect();
     indices::lower_affine(rw, func)?;
-    let most = locals::most_workgroups(func, device);
+    let most = locals::most_workgroups(func, kernel.class, device);
     let extents = func.symbol_name().and_then(|name| grids.get(&name));
     let grid = Grid::read(func, extents, signature.ids.len(), most, device)?;
     let (block, worker) = grid.enter(rw, func, &signature)?;

@@ -65,6 +65,8 @@ pub(super) enum Declined {
     UnboundedTile,
     /// More accumulators than an invocation holds.
     RegisterTile,
+    /// A body of the class attention that is no softmax between two products.
+    NotAttention,
     /// No op of a row kernel has reductions.
     NoReduction,
     /// A row of one element.
@@ -120,6 +122,9 @@ impl fmt::Display for Declined {
             Declined::InnerNotReduction => "its inner loops are not reductions",
             Declined::UnboundedTile => "the tile has no known bound",
             Declined::RegisterTile => "the register tile is too large",
+            Declined::NotAttention => {
+                "the body is not a softmax between two products, with one row loop of several rows"
+            }
             Declined::NoReduction => "the body has no reduction",
             Declined::UnitRow => "a row has one element",
             Declined::EmptyRow => "a row has no element",

@@ -1,45 +1,244 @@
-//! Attention: two batched products around a softmax, three kernels.
+//! Attention: two products around a softmax, three kernels on a CPU and one on a GPU.
 
-use super::case::Case;
+use super::case::{Case, by};
 use super::contract::MULTIPLY_ADD;
 use crate::host_tensor::Dtype;
-use crate::text::{Program, Value};
+use crate::text::{Input, Program, Value};
+
+/// Heads, queries, keys, elements of a head.
+type Sizes = [usize; 4];
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = vec![];
-    for (heads, queries, keys, width) in
-        [(1, 7, 7, 5), (3, 17, 17, 8), (2, 33, 9, 16), (4, 64, 64, 32), (12, 16, 16, 64), (2, 1, 65, 17)]
-    {
-        out.push(attention(heads, queries, keys, width, false));
-        out.push(attention(heads, queries, keys, width, true));
+    for sizes in [[1, 7, 7, 5], [3, 17, 17, 8], [2, 33, 9, 16], [4, 64, 64, 32], [12, 16, 16, 64], [2, 1, 65, 17]] {
+        out.push(of("plain", sizes, |_, s| s));
+        out.push(of("causal", sizes, |p, s| changed(p, &s, &[], CAUSAL)));
     }
+    for sizes in [[2, 17, 33, 20], [1, 5, 1, 8], [2, 40, 100, 128], [1, 3, 300, 64], [1, 2, 5, 1], [1, 20, 70, 200]] {
+        out.push(of("plain", sizes, |_, s| s));
+    }
+    for sizes in [[2, 17, 33, 20], [3, 16, 64, 32]] {
+        let [_, queries, keys, _] = sizes;
+        out.push(of("added_mask", sizes, |p, s| {
+            let mask = p.f32(&[queries, keys]);
+            changed(p, &s, &[&mask], "%s = arith.addf %a, %b : f32")
+        }));
+        out.push(of("padding", sizes, |p, s| {
+            let mask = p.f32(&[keys]);
+            changed(p, &s, &[&mask], "%s = arith.addf %a, %b : f32")
+        }));
+        out.push(of("truth_mask", sizes, |p, s| {
+            let mask = p.input(Dtype::Int(1), &[queries, keys]);
+            let body = "%n = arith.constant -1.0e9 : f32; %s = arith.select %b, %a, %n : f32";
+            changed(p, &s, &[&mask], body)
+        }));
+    }
+    out.extend([hidden_rows(false), hidden_rows(true), grouped(), biased(), weighted(), halves(), second_reader()]);
+    out.extend([late_keys(), transposed_keys(), two_batches()]);
+    out.extend([[2, 17, 33], [1, 1, 70], [3, 40, 64], [2, 5, 0]].map(dynamic));
+    out.push(named());
     out
 }
 
-fn attention(heads: usize, queries: usize, keys: usize, width: usize, causal: bool) -> Case {
+/// No keys after the query's own place.
+const CAUSAL: &str = "%i = linalg.index 1 : index; %j = linalg.index 2 : index; %c = arith.cmpi ule, %j, %i : index; \
+                      %n = arith.constant -1.0e9 : f32; %s = arith.select %c, %a, %n : f32";
+
+/// A case whose scores `mask` changes.
+fn of(name: &str, sizes: Sizes, mask: impl Fn(&mut Program, Value) -> Value) -> Case {
+    let [heads, queries, keys, width] = sizes;
     let mut p = Program::new();
     let q = p.f32(&[heads, queries, width]);
     let (k, v) = (p.f32(&[heads, keys, width]), p.f32(&[heads, keys, width]));
-    let r = write(&mut p, &q, &k, &v, "0.125", causal);
-    let name = if causal { "causal" } else { "plain" };
-    // A mask by index may be a kernel of its own.
-    let case = Case::new(format!("attention/{name}/{heads}x{queries}x{keys}x{width}"), p, &[&r]);
-    if causal { case } else { case.dispatches(3) }
+    let scores = scores(&mut p, &q, &k);
+    let scores = mask(&mut p, scores);
+    let weights = super::rows::softmax(&mut p, &scores);
+    let r = sums(&mut p, &weights, &v);
+    let case = Case::new(format!("attention/{name}/{}", by(&sizes)), p, &[&r]);
+    // On a CPU a mask by index is a kernel of its own, and so is the softmax's part before a row of one key.
+    if matches!(name, "plain") && keys > 1 { case.dispatches(3).on_gpus(1) } else { case.on_gpus(1) }
 }
 
-/// `softmax(q k^T * scale) v`.
-pub(super) fn write(p: &mut Program, q: &Value, k: &Value, v: &Value, scale: &str, causal: bool) -> Value {
-    let (heads, queries, width, keys) = (q.shape()[0], q.shape()[1], q.shape()[2], k.shape()[1]);
-    let zero = p.zeros(Dtype::F32, &[heads, queries, keys]);
+/// Pointwise on the scores, which are `%a`.
+fn changed(p: &mut Program, scores: &Value, others: &[&Value], body: &str) -> Value {
+    p.pointwise(Dtype::F32, &[&[scores], others].concat(), body)
+}
+
+/// `q k^T * 0.125`.
+fn scores(p: &mut Program, q: &Value, k: &Value) -> Value {
+    let zero = p.zeros(Dtype::F32, &[q.shape()[0], q.shape()[1], k.shape()[1]]);
     let qk = p.generic("b m n k!", &[(q, "b, m, k"), (k, "b, n, k")], (&zero, "b, m, n"), MULTIPLY_ADD);
-    let mut scores =
-        p.pointwise(Dtype::F32, &[&qk], &format!("%k = arith.constant {scale} : f32; %s = arith.mulf %a, %k : f32"));
-    if causal {
-        let body = "%i = linalg.index 1 : index; %j = linalg.index 2 : index; %c = arith.cmpi ule, %j, %i : index; \
-                    %n = arith.constant -1.0e9 : f32; %s = arith.select %c, %a, %n : f32";
-        scores = p.pointwise(Dtype::F32, &[&scores], body);
-    }
-    let weights = super::rows::softmax(p, &scores);
-    let zero = p.zeros(Dtype::F32, &[heads, queries, width]);
-    p.generic("b m n k!", &[(&weights, "b, m, k"), (v, "b, k, n")], (&zero, "b, m, n"), MULTIPLY_ADD)
+    p.pointwise(Dtype::F32, &[&qk], "%k = arith.constant 0.125 : f32; %s = arith.mulf %a, %k : f32")
+}
+
+fn sums(p: &mut Program, weights: &Value, v: &Value) -> Value {
+    let zero = p.zeros(Dtype::F32, &[v.shape()[0], weights.shape()[1], v.shape()[2]]);
+    p.generic("b m n k!", &[(weights, "b, m, k"), (v, "b, k, n")], (&zero, "b, m, n"), MULTIPLY_ADD)
+}
+
+/// Two queries that see no key: NaN, or 0 where the softmax is guarded.
+fn hidden_rows(guarded: bool) -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[2, 9, 16]), p.f32(&[2, 40, 16]), p.f32(&[2, 40, 16]));
+    let s = scores(&mut p, &q, &k);
+    let body = "%i = linalg.index 1 : index; %two = arith.constant 2 : index; %c = arith.cmpi uge, %i, %two : index; \
+                %n = arith.constant 0xFF800000 : f32; %s = arith.select %c, %a, %n : f32";
+    let s = changed(&mut p, &s, &[], body);
+    let weights = if guarded { guarded_softmax(&mut p, &s) } else { super::rows::softmax(&mut p, &s) };
+    let r = sums(&mut p, &weights, &v);
+    let name = if guarded { "attention/hidden_rows/guarded" } else { "attention/hidden_rows/plain" };
+    Case::new(name, p, &[&r]).on_gpus(1)
+}
+
+/// A softmax whose rows of negative infinity are 0.
+fn guarded_softmax(p: &mut Program, x: &Value) -> Value {
+    let (full, row) = ("a, b, c", "a, b");
+    let most = super::rows::row_reduce(p, x, "%s = arith.maximumf %o, %a : f32", "0xFF800000");
+    let e = p.empty(Dtype::F32, x.shape());
+    let body = "%n = arith.constant 0xFF800000 : f32; %z = arith.constant 0.0 : f32; %c = arith.cmpf oeq, %b, %n : f32; \
+                %m = arith.select %c, %z, %b : f32; %d = arith.subf %a, %m : f32; %s = math.exp %d : f32";
+    let powers = p.generic("a b c", &[(x, full), (&most, row)], (&e, full), body);
+    let sum = super::rows::row_reduce(p, &powers, "%s = arith.addf %o, %a : f32", "0.0");
+    let e = p.empty(Dtype::F32, x.shape());
+    let body = "%z = arith.constant 0.0 : f32; %one = arith.constant 1.0 : f32; %c = arith.cmpf oeq, %b, %z : f32; \
+                %m = arith.select %c, %one, %b : f32; %s = arith.divf %a, %m : f32";
+    p.generic("a b c", &[(&powers, full), (&sum, row)], (&e, full), body)
+}
+
+/// Queries that see none of the first keys, which are more than a block.
+fn late_keys() -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[2, 18, 24]), p.f32(&[2, 101, 24]), p.f32(&[2, 101, 24]));
+    let s = scores(&mut p, &q, &k);
+    let body = "%j = linalg.index 2 : index; %f = arith.constant 70 : index; %c = arith.cmpi uge, %j, %f : index; \
+                %n = arith.constant 0xFF800000 : f32; %s = arith.select %c, %a, %n : f32";
+    let s = changed(&mut p, &s, &[], body);
+    let weights = super::rows::softmax(&mut p, &s);
+    let r = sums(&mut p, &weights, &v);
+    Case::new("attention/late_keys", p, &[&r]).on_gpus(1)
+}
+
+/// Three heads of queries for each of keys.
+fn grouped() -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[2, 3, 19, 16]), p.f32(&[2, 37, 16]), p.f32(&[2, 37, 24]));
+    let zero = p.zeros(Dtype::F32, &[2, 3, 19, 37]);
+    let s = p.generic("h g m n d!", &[(&q, "h, g, m, d"), (&k, "h, n, d")], (&zero, "h, g, m, n"), MULTIPLY_ADD);
+    let weights = super::rows::softmax(&mut p, &s);
+    let zero = p.zeros(Dtype::F32, &[2, 3, 19, 24]);
+    let r = p.generic("h g m c n!", &[(&weights, "h, g, m, n"), (&v, "h, n, c")], (&zero, "h, g, m, c"), MULTIPLY_ADD);
+    Case::new("attention/grouped", p, &[&r]).on_gpus(1)
+}
+
+/// Heads that lie between tokens and elements, in two batches.
+fn two_batches() -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[2, 21, 3, 8]), p.f32(&[2, 33, 3, 8]), p.f32(&[2, 33, 3, 8]));
+    let zero = p.zeros(Dtype::F32, &[2, 3, 21, 33]);
+    let s = p.generic("b h m n d!", &[(&q, "b, m, h, d"), (&k, "b, n, h, d")], (&zero, "b, h, m, n"), MULTIPLY_ADD);
+    let weights = super::rows::softmax(&mut p, &s);
+    let zero = p.zeros(Dtype::F32, &[2, 3, 21, 8]);
+    let r =
+        p.generic("b h m c n!", &[(&weights, "b, h, m, n"), (&v, "b, n, h, c")], (&zero, "b, h, m, c"), MULTIPLY_ADD);
+    Case::new("attention/two_batches", p, &[&r]).on_gpus(1)
+}
+
+/// Keys whose neighbours in memory are elements of other keys.
+fn transposed_keys() -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[2, 18, 24]), p.f32(&[2, 24, 35]), p.f32(&[2, 35, 24]));
+    let zero = p.zeros(Dtype::F32, &[2, 18, 35]);
+    let s = p.generic("b m n k!", &[(&q, "b, m, k"), (&k, "b, k, n")], (&zero, "b, m, n"), MULTIPLY_ADD);
+    let weights = super::rows::softmax(&mut p, &s);
+    let r = sums(&mut p, &weights, &v);
+    Case::new("attention/transposed_keys", p, &[&r]).on_gpus(1)
+}
+
+/// Biases in both products.
+fn biased() -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[2, 18, 24]), p.f32(&[2, 35, 24]), p.f32(&[2, 35, 40]));
+    let (bq, bk, bv) = (p.f32(&[2, 24]), p.f32(&[24]), p.f32(&[40]));
+    let zero = p.zeros(Dtype::F32, &[2, 18, 35]);
+    let ins = [(&q, "b, m, k"), (&bq, "b, k"), (&k, "b, n, k"), (&bk, "k")];
+    let body = "%x = arith.addf %a, %b : f32; %y = arith.addf %c, %d : f32; %m = arith.mulf %x, %y : f32; %s = arith.addf %o, %m : f32";
+    let s = p.generic("b m n k!", &ins, (&zero, "b, m, n"), body);
+    let weights = super::rows::softmax(&mut p, &s);
+    let zero = p.zeros(Dtype::F32, &[2, 18, 40]);
+    let ins = [(&weights, "b, m, k"), (&v, "b, k, n"), (&bv, "n")];
+    let body = "%y = arith.addf %b, %c : f32; %m = arith.mulf %a, %y : f32; %s = arith.addf %o, %m : f32";
+    let r = p.generic("b m n k!", &ins, (&zero, "b, m, n"), body);
+    Case::new("attention/biased", p, &[&r]).on_gpus(1)
+}
+
+/// An epilogue: gates and a residual.
+fn weighted() -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[2, 18, 24]), p.f32(&[2, 35, 24]), p.f32(&[2, 35, 24]));
+    let (gate, rest) = (p.f32(&[24]), p.f32(&[2, 18, 24]));
+    let s = scores(&mut p, &q, &k);
+    let weights = super::rows::softmax(&mut p, &s);
+    let r = sums(&mut p, &weights, &v);
+    let body = "%m = arith.mulf %a, %b : f32; %s = arith.addf %m, %c : f32";
+    let r = p.pointwise(Dtype::F32, &[&r, &gate, &rest], body);
+    Case::new("attention/gated", p, &[&r]).dispatches(3).on_gpus(1)
+}
+
+/// Halves in memory, sums in f32, a result in halves.
+fn halves() -> Case {
+    let mut p = Program::new();
+    let input = |p: &mut Program, shape: &[usize]| p.input(Dtype::F16, shape);
+    let (q, k, v) = (input(&mut p, &[2, 18, 24]), input(&mut p, &[2, 35, 24]), input(&mut p, &[2, 35, 24]));
+    let wide = "%x = arith.extf %a : f16 to f32; %y = arith.extf %b : f16 to f32; %m = arith.mulf %x, %y : f32; %s = arith.addf %o, %m : f32";
+    let zero = p.zeros(Dtype::F32, &[2, 18, 35]);
+    let s = p.generic("b m n k!", &[(&q, "b, m, k"), (&k, "b, n, k")], (&zero, "b, m, n"), wide);
+    let weights = super::rows::softmax(&mut p, &s);
+    let zero = p.zeros(Dtype::F32, &[2, 18, 24]);
+    let half = "%y = arith.extf %b : f16 to f32; %m = arith.mulf %a, %y : f32; %s = arith.addf %o, %m : f32";
+    let r = p.generic("b m n k!", &[(&weights, "b, m, k"), (&v, "b, k, n")], (&zero, "b, m, n"), half);
+    let r = p.pointwise(Dtype::F16, &[&r], "%s = arith.truncf %a : f32 to f16");
+    Case::new("attention/halves", p, &[&r]).on_gpus(1)
+}
+
+/// Weights that are a result too stay in memory.
+fn second_reader() -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[2, 18, 24]), p.f32(&[2, 35, 24]), p.f32(&[2, 35, 24]));
+    let s = scores(&mut p, &q, &k);
+    let weights = super::rows::softmax(&mut p, &s);
+    let r = sums(&mut p, &weights, &v);
+    Case::new("attention/second_reader", p, &[&r, &weights]).dispatches(3)
+}
+
+/// Heads, queries and keys of sizes that are known at run time only; also no keys.
+fn dynamic(sizes: [usize; 3]) -> Case {
+    let [heads, queries, keys] = sizes;
+    let (x, s) = ("tensor<?x?x24xf32>", "tensor<?x?x?xf32>");
+    let map = |results: &str| format!("affine_map<(b, m, n, k) -> ({results})>");
+    let maps = [map("b, m, k"), map("b, n, k"), map("b, m, n")].join(", ");
+    let text = format!(
+        "func.func @main(%q: {x}, %k: {x}, %v: {x}) -> {x} {{\n  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  \
+         %z = arith.constant 0.0 : f32\n  %h = tensor.dim %q, %c0 : {x}\n  %m = tensor.dim %q, %c1 : {x}\n  %n = tensor.dim %k, %c1 : {x}\n  \
+         %e = tensor.empty(%h, %m, %n) : {s}\n  %f = linalg.fill ins(%z : f32) outs(%e : {s}) -> {s}\n  \
+         %qk = linalg.batch_matmul indexing_maps = [{maps}] ins(%q, %k : {x}, {x}) outs(%f : {s}) -> {s}\n  \
+         %p = linalg.softmax dimension(2) ins(%qk : {s}) outs(%e : {s}) -> {s}\n  \
+         %oe = tensor.empty(%h, %m) : {x}\n  %of = linalg.fill ins(%z : f32) outs(%oe : {x}) -> {x}\n  \
+         %r = linalg.batch_matmul ins(%p, %v : {s}, {x}) outs(%of : {x}) -> {x}\n  return %r : {x}\n}}\n"
+    );
+    let inputs =
+        [[heads, queries, 24], [heads, keys, 24], [heads, keys, 24]].map(|shape| Input::new(Dtype::F32, &shape));
+    Case::of_text(&format!("attention/dynamic/{}", by(&sizes)), &text, inputs.into()).on_gpus(1)
+}
+
+/// `linalg.softmax`, whose maximum drops NaNs and begins at one.
+fn named() -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[2, 18, 24]), p.f32(&[2, 35, 24]), p.f32(&[2, 35, 24]));
+    let s = scores(&mut p, &q, &k);
+    let e = p.empty(Dtype::F32, s.shape());
+    let text =
+        format!("linalg.softmax dimension(2) ins({} : {}) outs({} : {}) -> {}", s.name, s.ty(), e.name, e.ty(), e.ty());
+    let weights = p.op(Dtype::F32, s.shape(), &text);
+    let r = sums(&mut p, &weights, &v);
+    Case::new("attention/named_softmax", p, &[&r]).dispatches(3).on_gpus(1)
 }

@@ -28,6 +28,8 @@ pub struct Case {
     pub tolerance: Tolerance,
     /// Dispatches of one run, where fusion promises a number.
     pub dispatches: Option<u32>,
+    /// Dispatches of one run on a GPU, where fusion promises another number there.
+    pub gpu_dispatches: Option<u32>,
     /// Copies of one run, where bufferization promises a number.
     pub copies: Option<u32>,
     /// Innermost iterations, for the choice of a quick sample.
@@ -42,16 +44,38 @@ impl Case {
         let narrow = if some(Dtype::F16) { HALF } else { USUAL };
         let tolerance = if some(Dtype::Bf16) { BRAIN } else { narrow };
         let (text, inputs) = program.finish(results);
-        Self { name: name.into(), text, inputs, tolerance, dispatches: None, copies: Some(0), work }
+        Self {
+            name: name.into(),
+            text,
+            inputs,
+            tolerance,
+            dispatches: None,
+            gpu_dispatches: None,
+            copies: Some(0),
+            work,
+        }
     }
     /// A case of text alone.
     pub(super) fn of_text(name: &str, text: &str, inputs: Vec<Input>) -> Self {
         let work = inputs.iter().map(|i| i.shape.iter().product::<usize>() as u64).sum();
-        Self { name: name.into(), text: text.into(), inputs, tolerance: USUAL, dispatches: None, copies: None, work }
+        Self {
+            name: name.into(),
+            text: text.into(),
+            inputs,
+            tolerance: USUAL,
+            dispatches: None,
+            gpu_dispatches: None,
+            copies: None,
+            work,
+        }
     }
     /// Promises a number of dispatches.
     pub(super) fn dispatches(self, dispatches: u32) -> Self {
         Self { dispatches: Some(dispatches), ..self }
+    }
+    /// Promises another number of dispatches on GPUs.
+    pub(super) fn on_gpus(self, dispatches: u32) -> Self {
+        Self { gpu_dispatches: Some(dispatches), ..self }
     }
     /// Without an expected number of copies.
     pub(super) fn may_copy(self) -> Self {

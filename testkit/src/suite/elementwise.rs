@@ -109,6 +109,7 @@ fn case(name: &str, shape: &[usize], links: &[Link]) -> Case {
         inputs: f32_inputs(&inputs),
         tolerance: Tolerance { absolute: 1e-6, relative: 1e-5 },
         dispatches: Some(1),
+        gpu_dispatches: None,
         copies: Some(0),
         work: shape.iter().product::<usize>() as u64,
     }

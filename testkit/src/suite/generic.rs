@@ -185,6 +185,7 @@ fn case(g: &Generic<'_>) -> Case {
         inputs: f32_inputs(&inputs),
         tolerance: Tolerance { absolute: 1e-5, relative: 1e-5 },
         dispatches: Some(1),
+        gpu_dispatches: None,
         copies: Some(0),
         work: inputs.iter().map(|s| s.iter().product::<usize>() as u64).sum(),
     }

@@ -77,6 +77,7 @@ fn case(name: &str, m: usize, n: usize, k: usize, operands: Operands, epilogue: 
         inputs: f32_inputs(&inputs),
         tolerance: Tolerance { absolute: 1e-5 + 2e-7 * k as f64, relative: 1e-4 },
         dispatches: Some(1),
+        gpu_dispatches: None,
         copies: Some(0),
         work: (m * n * k) as u64,
     }

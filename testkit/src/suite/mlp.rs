@@ -48,6 +48,7 @@ fn case(sizes: &[usize]) -> Case {
         // Weights are not scaled: values grow by the square root of each width.
         tolerance: Tolerance { absolute: 1e-2, relative: 1e-4 },
         dispatches: Some(widths.len() as u32 - 1),
+        gpu_dispatches: None,
         copies: Some(0),
         work,
     }

@@ -247,8 +247,9 @@ fn check(case: &Case, run: &Run, expected: &[HostTensor], submits: u64) -> Resul
         worst = worst.max(worst_error(got, expected));
     }
     let Some(cost) = run.cost else { return Ok(worst) };
+    let on_gpu = case.gpu_dispatches.filter(|_| submits > 0);
     let allowed = Cost {
-        dispatches: case.dispatches.map_or(cost.dispatches, u64::from),
+        dispatches: on_gpu.or(case.dispatches).map_or(cost.dispatches, u64::from),
         copies: case.copies.map_or(cost.copies, u64::from),
         // A run that waits for a scalar submits its commands so far.
         submits: if case.dispatches.is_some() { submits } else { cost.submits },

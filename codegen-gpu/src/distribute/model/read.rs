@@ -198,7 +198,7 @@ impl<'c> Model<'c> {
             return Ok(Operand { source: Source::Scalar(value), map, linear: Some(LinearForm::constant(0, loops)) });
         }
         let slice = self.slice_of(op, value)?;
-        let linear = linear_form(&map, &self.slices[slice].strides, loops);
+        let linear = linear_form(&map, &self.slices[slice], loops);
         Ok(Operand { source: Source::Slice(slice), map, linear })
     }
 
@@ -251,11 +251,16 @@ fn no_buffers(op: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// The index in elements, if every expression is linear and all strides are static.
-fn linear_form(map: &[AffineExpr], strides: &[i64], loops: usize) -> Option<LinearForm> {
-    map.iter().zip(strides).try_fold(LinearForm::constant(0, loops), |total, (expr, stride)| {
-        if *stride == DYNAMIC { None } else { total.plus(&expr.linear(loops)?.times(*stride)?) }
-    })
+/// The index in elements, if every expression is linear and all strides are static but those of single elements, whose
+/// index is 0.
+fn linear_form(map: &[AffineExpr], slice: &Slice, loops: usize) -> Option<LinearForm> {
+    let dims = map.iter().zip(&slice.strides).zip(&slice.sizes);
+    dims.filter(|((_, stride), size)| **stride != DYNAMIC || size.exact() != Some(1)).try_fold(
+        LinearForm::constant(0, loops),
+        |total, ((expr, stride), _)| {
+            if *stride == DYNAMIC { None } else { total.plus(&expr.linear(loops)?.times(*stride)?) }
+        },
+    )
 }
 
 /// The loops of the first output in the order of its indices, if each combination of them has its own element in every

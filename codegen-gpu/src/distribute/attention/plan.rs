@@ -1,0 +1,91 @@
+//! A planned attention as data.
+
+use super::super::code::Code;
+use super::super::evaluate::{Evaluator, Reach};
+use super::super::model::{Base, Operand, Source};
+use super::form::Form;
+use monopour_ir::Value;
+use std::collections::HashMap;
+
+/// A planned attention.
+pub(super) struct Plan<'c, 'm> {
+    pub(super) form: Form<'c, 'm>,
+    /// Lanes of a subgroup; `None`: invocations share by workgroup memory.
+    pub(super) subgroup: Option<u32>,
+    pub(super) invocations: i64,
+    /// Rows of the tile.
+    pub(super) rows: i64,
+    /// Keys of a block.
+    pub(super) block: i64,
+    pub(super) lanes: Lanes,
+    /// Bound of the keys on software adapters, which the host checks.
+    pub(super) most_keys: Option<i64>,
+}
+
+/// Elements per access.
+#[derive(Clone, Copy)]
+pub(super) struct Lanes {
+    /// Of queries and keys.
+    pub(super) size: u32,
+    /// Of the ops on scores, along the keys.
+    pub(super) keys: u32,
+    /// Of values and results.
+    pub(super) width: u32,
+}
+
+/// The buffer of an operand.
+fn base(evaluator: &Evaluator<'_, '_>, operand: &Operand) -> Option<Base> {
+    match operand.source {
+        Source::Slice(s) => Some(evaluator.model.slices[s].base),
+        Source::Scalar(_) => None,
+    }
+}
+
+impl<'c> Plan<'c, '_> {
+    /// The lane count of each argument; 1 where two accesses of it differ.
+    pub(super) fn argument_lanes(&self, evaluator: &Evaluator<'c, '_>) -> HashMap<Base, u32> {
+        let mut out: HashMap<Base, u32> = HashMap::new();
+        let mut merge = |operand: &Operand<'c>, lanes: u32| {
+            let Some(base) = base(evaluator, operand).filter(|b| matches!(b, Base::Argument(_))) else { return };
+            let entry = out.entry(base).or_insert(lanes);
+            *entry = if *entry == lanes { lanes } else { 1 };
+        };
+        let form = &self.form;
+        for (factor, lanes) in
+            [(&form.queries, self.lanes.size), (&form.keys, self.lanes.size), (&form.weighted, self.lanes.width)]
+        {
+            for (operand, reach) in factor.operands(evaluator, lanes) {
+                merge(operand, if reach == Reach::Wide { lanes } else { 1 });
+            }
+        }
+        let on_scores = form.pointwise.iter().map(|op| (*op, self.lanes.keys));
+        let on_results = form.after.iter().copied().chain([form.values]).map(|op| (op, self.lanes.width));
+        for (op, lanes) in on_scores.chain(on_results) {
+            let first = if std::ptr::eq(op, form.values) { op.num_inputs } else { 0 };
+            for operand in &op.operands[first..] {
+                let Source::Slice(s) = operand.source else { continue };
+                merge(operand, if evaluator.reach(op, operand, s, lanes) == Reach::Wide { lanes } else { 1 });
+            }
+        }
+        out
+    }
+
+    /// Column groups of an invocation.
+    pub(super) fn column_groups(&self, threads: i64) -> i64 {
+        let span = threads * i64::from(self.lanes.width);
+        (self.form.width + span - 1) / span
+    }
+
+    /// The end of the loop over the keys.
+    pub(super) fn end(&self, code: &mut Code<'c, '_>) -> Value<'c> {
+        let count = self.form.count;
+        let Some(most) = self.most_keys.filter(|_| count.exact().is_none()) else { return count.value };
+        let most = code.c(most);
+        code.min(count.value, most)
+    }
+
+    /// Whether the last block of keys is whole.
+    pub(super) fn blocks_are_whole(&self) -> bool {
+        self.form.count.facts.divisor % self.block == 0
+    }
+}

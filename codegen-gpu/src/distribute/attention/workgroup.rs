@@ -1,0 +1,279 @@
+//! Attention by a workgroup: scores and powers of a block of keys in its memory.
+//!
+//! The invocations form a grid over the rows and the keys of a block, then over the rows and the columns; between them each
+//! row's softmax is a step of one invocation. Barriers separate the three.
+
+use super::super::code::Code;
+use super::super::evaluate::Evaluator;
+use super::plan::Plan;
+use super::softmax;
+use super::tile::{self, Spot, float, multiply_add, spot};
+use monopour_ir::typed::{gpu::AddressSpace, memref};
+use monopour_ir::{Diagnostics, Type, Value, ops};
+
+/// Invocations along the keys and along the columns.
+pub(super) const COLUMNS: i64 = 8;
+
+/// Rows of an invocation.
+fn rows_each(plan: &Plan<'_, '_>) -> i64 {
+    let groups = plan.invocations / COLUMNS;
+    (plan.rows + groups - 1) / groups
+}
+
+/// Rows of the workgroup, the last ones out of range.
+fn all_rows(plan: &Plan<'_, '_>) -> i64 {
+    rows_each(plan) * (plan.invocations / COLUMNS)
+}
+
+/// Distance of the rows in the memory of the scores: neighbours begin in other banks.
+fn stride(plan: &Plan<'_, '_>) -> i64 {
+    plan.block + 1
+}
+
+/// Bytes of workgroup memory.
+pub(super) fn bytes(plan: &Plan<'_, '_>) -> u64 {
+    let elements = all_rows(plan) * (stride(plan) + 3);
+    u64::try_from(elements).unwrap_or(u64::MAX / 4) * 4
+}
+
+/// The workgroup's memory: one value per row, and the scores of a block.
+struct Shared<'c> {
+    scores: Value<'c>,
+    most: Value<'c>,
+    totals: Value<'c>,
+    /// The factors of what was summed before the block.
+    factors: Value<'c>,
+}
+
+/// An invocation and its parts of the tile.
+struct Writer<'c, 'a, 'm> {
+    evaluator: &'a Evaluator<'c, 'm>,
+    plan: &'a Plan<'c, 'm>,
+    shared: Shared<'c>,
+    linear: Value<'c>,
+    thread: Value<'c>,
+    first_row: Value<'c>,
+    rows: Vec<Spot<'c>>,
+    columns: Vec<Spot<'c>>,
+}
+
+/// Writes the kernel.
+pub(super) fn write<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    plan: &Plan<'c, '_>,
+    linear: Value<'c>,
+) -> Result<(), Diagnostics> {
+    let by = code.c(COLUMNS);
+    let (thread, group) = (code.rem(linear, by), code.div(linear, by));
+    let first_row = code.mul_const(group, rows_each(plan));
+    let rows = tile::rows(code, plan, first_row, rows_each(plan), all_rows(plan));
+    let columns = tile::columns(code, plan, thread, COLUMNS);
+    let all = all_rows(plan);
+    let shared = Shared {
+        scores: buffer(code, all * stride(plan))?,
+        most: buffer(code, all)?,
+        totals: buffer(code, all)?,
+        factors: buffer(code, all)?,
+    };
+    let writer = Writer { evaluator, plan, shared, linear, thread, first_row, rows, columns };
+    writer.each_row(code, |writer, code| {
+        let (zero, least) = (float(code, 0.0), plan.least(code));
+        code.store(least, writer.shared.most, linear)?;
+        code.store(zero, writer.shared.totals, linear)
+    })?;
+    let start = float(code, 0.0);
+    let start = code.broadcast(start, plan.lanes.width);
+    let sums = vec![start; writer.rows.len() * writer.columns.len()];
+    let bounds = [code.c(0), plan.end(code), code.c(plan.block)];
+    let sums = code.for_loop(bounds, &sums, |code, first, sums| writer.block(code, first, sums))?;
+    writer.finish(code, &sums)
+}
+
+/// Workgroup memory for f32.
+fn buffer<'c>(code: &mut Code<'c, '_>, elements: i64) -> Result<Value<'c>, Diagnostics> {
+    let ty = Type::memref(&[elements], Type::f32(code.cx), AddressSpace::Workgroup.to_attr(code.cx));
+    Ok(code.create(memref::alloca(code.loc, &[], ty))?.result(0))
+}
+
+impl<'c> Writer<'c, '_, '_> {
+    /// Runs `body` in the invocations that have a row.
+    fn each_row(
+        &self,
+        code: &mut Code<'c, '_>,
+        body: impl FnOnce(&Self, &mut Code<'c, '_>) -> Result<(), Diagnostics>,
+    ) -> Result<(), Diagnostics> {
+        let all = all_rows(self.plan);
+        let end = code.c(all);
+        let guard = (all < self.plan.invocations).then(|| code.less(self.linear, end));
+        code.guarded(guard, |code| body(self, code))
+    }
+
+    /// One block of keys from `first` on.
+    fn block(
+        &self,
+        code: &mut Code<'c, '_>,
+        first: Value<'c>,
+        sums: &[Value<'c>],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
+        self.scores(code, first)?;
+        code.barrier()?;
+        self.each_row(code, |writer, code| writer.softmax(code))?;
+        code.barrier()?;
+        let sums = self.weighted(code, first, sums)?;
+        // The next block overwrites the powers.
+        code.barrier()?;
+        Ok(sums)
+    }
+
+    /// Writes the scores of the invocation's rows and keys.
+    fn scores(&self, code: &mut Code<'c, '_>, first: Value<'c>) -> Result<(), Diagnostics> {
+        let plan = self.plan;
+        let (each, lanes) = (plan.block / COLUMNS, i64::from(plan.lanes.keys));
+        let own = code.mul_const(self.thread, each);
+        let from = code.add(first, own);
+        let mut keys = vec![];
+        for group in 0..each / lanes {
+            let at = code.add_const(from, group * lanes);
+            let start = spot(code, at, plan.form.count.value, lanes, plan.blocks_are_whole());
+            for lane in 0..lanes {
+                keys.push(Spot { at: code.add_const(start.at, lane), guard: start.guard });
+            }
+        }
+        let scores = self.products(code, &keys)?;
+        for (row, spot) in self.rows.iter().enumerate() {
+            let of_row = &scores[row * keys.len()..(row + 1) * keys.len()];
+            let number = code.add_const(self.first_row, row as i64);
+            let line = code.mul_const(number, stride(plan));
+            let line = code.add(line, own);
+            let groups = keys.chunks(lanes as usize).zip(of_row.chunks(lanes as usize));
+            for (group, (keys, scores)) in (0i64..).zip(groups) {
+                let scores = plan.score(code, self.evaluator, (spot.at, keys[0].at), scores)?;
+                for (lane, (key, score)) in (0i64..).zip(keys.iter().zip(scores)) {
+                    let score = softmax::masked(code, score, key.guard);
+                    let at = code.add_const(line, group * lanes + lane);
+                    code.store(score, self.shared.scores, at)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The products of queries and keys, by row and key.
+    fn products(&self, code: &mut Code<'c, '_>, keys: &[Spot<'c>]) -> Result<Vec<Value<'c>>, Diagnostics> {
+        let plan = self.plan;
+        let form = &plan.form;
+        let bounds = [code.c(0), code.c(form.size), code.c(i64::from(plan.lanes.size))];
+        let start = vec![form.zero; self.rows.len() * keys.len()];
+        let zero = code.c(0);
+        code.for_loop(bounds, &start, |code, part, carried| {
+            let mut queries = vec![];
+            for row in &self.rows {
+                let at = plan.loops(code, form.scores, Some(row.at), [zero, part]);
+                queries.push(form.queries.load(code, self.evaluator, &at, plan.lanes.size)?);
+            }
+            let mut loaded = vec![];
+            for key in keys {
+                let at = plan.loops(code, form.scores, None, [key.at, part]);
+                loaded.push(form.keys.load(code, self.evaluator, &at, plan.lanes.size)?);
+            }
+            let mut out = carried.to_vec();
+            for q in 0..plan.lanes.size {
+                for (row, query) in queries.iter().enumerate() {
+                    let query = code.extract(*query, q);
+                    for (key, vector) in loaded.iter().enumerate() {
+                        let element = code.extract(*vector, q);
+                        let sum = &mut out[row * keys.len() + key];
+                        *sum = multiply_add(code, *sum, query, element);
+                    }
+                }
+            }
+            Ok(out)
+        })
+    }
+
+    /// The step of the softmax of row `linear`: powers in place of scores.
+    fn softmax(&self, code: &mut Code<'c, '_>) -> Result<(), Diagnostics> {
+        let (plan, shared) = (self.plan, &self.shared);
+        let line = code.mul_const(self.linear, stride(plan));
+        let bounds = [code.c(0), code.c(plan.block), code.c(1)];
+        let before = code.load(shared.most, self.linear, 1);
+        let most = code.for_loop(bounds, &[before], |code, key, carried| {
+            let at = code.add(line, key);
+            let score = code.load(shared.scores, at, 1);
+            Ok(vec![softmax::larger(code, carried[0], score)])
+        })?[0];
+        let reference = softmax::reference(code, most)?;
+        let factor = softmax::power(code, before, reference);
+        let total = code.load(shared.totals, self.linear, 1);
+        let total = code.op1(ops::arith::MULF, &[total, factor], total.ty());
+        let total = code.for_loop(bounds, &[total], |code, key, carried| {
+            let at = code.add(line, key);
+            let score = code.load(shared.scores, at, 1);
+            let power = softmax::power(code, score, reference);
+            code.store(power, shared.scores, at)?;
+            Ok(vec![code.op1(ops::arith::ADDF, &[carried[0], power], power.ty())])
+        })?[0];
+        code.store(most, shared.most, self.linear)?;
+        code.store(total, shared.totals, self.linear)?;
+        code.store(factor, shared.factors, self.linear)
+    }
+
+    /// A value per row of the invocation.
+    fn of_rows(&self, code: &mut Code<'c, '_>, buffer: Value<'c>) -> Vec<Value<'c>> {
+        let each = |(row, _)| {
+            let at = code.add_const(self.first_row, row);
+            code.load(buffer, at, 1)
+        };
+        (0i64..).zip(&self.rows).map(each).collect()
+    }
+
+    /// The sums with the products of powers and values of a block.
+    fn weighted(
+        &self,
+        code: &mut Code<'c, '_>,
+        first: Value<'c>,
+        sums: &[Value<'c>],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
+        let (plan, groups) = (self.plan, self.columns.len());
+        let factors = self.of_rows(code, self.shared.factors);
+        let mut scaled = vec![];
+        for (i, sum) in sums.iter().enumerate() {
+            let factor = code.broadcast(factors[i / groups], plan.lanes.width);
+            scaled.push(code.op1(ops::arith::MULF, &[*sum, factor], sum.ty()));
+        }
+        let bounds = [code.c(0), code.c(plan.block), code.c(1)];
+        code.for_loop(bounds, &scaled, |code, key, carried| {
+            let at = code.add(first, key);
+            let spot = spot(code, at, plan.form.count.value, 1, plan.blocks_are_whole());
+            let mut values = vec![];
+            for column in &self.columns {
+                values.push(plan.value(code, self.evaluator, &spot, column)?);
+            }
+            let mut out = carried.to_vec();
+            for row in 0..self.rows.len() {
+                let number = code.add_const(self.first_row, row as i64);
+                let line = code.mul_const(number, stride(plan));
+                let at = code.add(line, key);
+                let power = code.load(self.shared.scores, at, 1);
+                let power = code.broadcast(power, plan.lanes.width);
+                for (group, value) in values.iter().enumerate() {
+                    let sum = &mut out[row * groups + group];
+                    *sum = multiply_add(code, *sum, power, *value);
+                }
+            }
+            Ok(out)
+        })
+    }
+
+    fn finish(&self, code: &mut Code<'c, '_>, sums: &[Value<'c>]) -> Result<(), Diagnostics> {
+        let totals = self.of_rows(code, self.shared.totals);
+        let groups = self.columns.len();
+        for (row, spot) in self.rows.iter().enumerate() {
+            for (group, column) in self.columns.iter().enumerate() {
+                self.plan.finish(code, self.evaluator, (spot, column), (sums[row * groups + group], totals[row]))?;
+            }
+        }
+        Ok(())
+    }
+}

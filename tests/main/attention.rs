@@ -1,0 +1,127 @@
+//! Attention on GPUs: one dispatch by its own strategy, without scores in memory.
+
+use crate::backend::Monopour;
+use crate::onnx::{floats, from_f32, input, ints, node};
+use monopour::onnx::proto::ModelProto;
+use monopour::onnx::{DataType, Model};
+use monopour::program::GpuDescription;
+use monopour::{CompileOptions, TargetDescription, compile, compile_onnx};
+use monopour_testkit::HostTensor;
+use monopour_testkit::onnx::{model, opset};
+use monopour_testkit::programs::{Size, benchmark};
+use monopour_testkit::suite::{Backend, selected};
+use prost::Message;
+use std::path::Path;
+
+/// Any adapter, and the one here.
+fn targets() -> Vec<TargetDescription> {
+    let mut found = vec![TargetDescription::Gpu(GpuDescription::portable())];
+    found.extend(Monopour::gpu().map(|gpu| gpu.target().clone()));
+    found
+}
+
+#[test]
+fn no_case_of_the_suite_runs_by_a_fallback() {
+    let cases = selected(true);
+    let cases: Vec<_> = cases.iter().filter(|c| c.family() == "attention" && c.gpu_dispatches == Some(1)).collect();
+    assert!(cases.len() > 30, "{} cases", cases.len());
+    for target in targets() {
+        for case in &cases {
+            let options = CompileOptions { targets: vec![target.clone()], ..Default::default() };
+            let compiled = match compile(case.text.as_bytes(), &case.name, &options) {
+                Ok(compiled) => compiled,
+                // Halves on an adapter without them.
+                Err(found) if found.0[0].code == "G0002" => continue,
+                Err(found) => panic!("{}: {found}", case.name),
+            };
+            assert!(compiled.report.remarks.0.is_empty(), "{}: {}", case.name, compiled.report.remarks);
+        }
+    }
+}
+
+#[test]
+fn scores_are_not_in_memory() {
+    let program = benchmark("attn_512", Size::Small).expect("it is one of the programs");
+    for target in targets() {
+        let options = CompileOptions { targets: vec![target], ..Default::default() };
+        let compiled = compile(program.text.as_bytes(), "attn_512", &options).expect("it compiles");
+        let variant = &compiled.program.variants[0];
+        assert_eq!((variant.plan.planned_bytes, &variant.dispatches[..]), (0, &[1][..]));
+    }
+}
+
+/// One layer of a decoder: two heads of 8 elements, 12 tokens, causal by a mask of truth values.
+fn layer() -> ModelProto {
+    let [tokens, hidden, wide] = [12usize, 16, 32];
+    let weights = |name: &str, shape: &[usize]| {
+        let count: usize = shape.iter().product();
+        let values: Vec<f32> = (0..count).map(|i| ((i * 7 + name.len()) % 23) as f32 / 46.0 - 0.25).collect();
+        floats(name, &shape.iter().map(|s| *s as i64).collect::<Vec<_>>(), &values)
+    };
+    let causal: Vec<f32> = (0..tokens * tokens).map(|i| if i % tokens > i / tokens { -1e9 } else { 0.0 }).collect();
+    let nodes = vec![
+        node("LayerNormalization(x, g1, b1) -> n1", &[]),
+        node("MatMul(n1, wa) -> a", &[]),
+        node("Add(a, ba) -> qkv", &[]),
+        node("Split(qkv, thirds) -> q0, k0, v0", &[("axis", &[2])]),
+        node("Reshape(q0, heads) -> q1", &[]),
+        node("Reshape(k0, heads) -> k1", &[]),
+        node("Reshape(v0, heads) -> v1", &[]),
+        node("Transpose(q1) -> q", &[("perm", &[0, 2, 1, 3])]),
+        node("Transpose(k1) -> k", &[("perm", &[0, 2, 3, 1])]),
+        node("Transpose(v1) -> v", &[("perm", &[0, 2, 1, 3])]),
+        node("MatMul(q, k) -> s0", &[]),
+        node("Mul(s0, scale) -> s1", &[]),
+        node("Add(s1, mask) -> s", &[]),
+        node("Softmax(s) -> p", &[("axis", &[-1])]),
+        node("MatMul(p, v) -> o", &[]),
+        node("Transpose(o) -> o1", &[("perm", &[0, 2, 1, 3])]),
+        node("Reshape(o1, flat) -> o2", &[]),
+        node("MatMul(o2, wp) -> p1", &[]),
+        node("Add(p1, bp) -> p2", &[]),
+        node("Add(x, p2) -> x1", &[]),
+        node("LayerNormalization(x1, g1, b1) -> n2", &[]),
+        node("MatMul(n2, wf) -> f1", &[]),
+        node("Gelu(f1) -> f2", &[]),
+        node("MatMul(f2, wg) -> f3", &[]),
+        node("Add(x1, f3) -> y", &[]),
+    ];
+    let constants = vec![
+        weights("g1", &[hidden]),
+        weights("b1", &[hidden]),
+        weights("wa", &[hidden, 3 * hidden]),
+        weights("ba", &[3 * hidden]),
+        weights("wp", &[hidden, hidden]),
+        weights("bp", &[hidden]),
+        weights("wf", &[hidden, wide]),
+        weights("wg", &[wide, hidden]),
+        floats("scale", &[1], &[0.35]),
+        floats("mask", &[tokens as i64, tokens as i64], &causal),
+        ints("thirds", &[16, 16, 16]),
+        ints("heads", &[1, tokens as i64, 2, 8]),
+        ints("flat", &[1, tokens as i64, hidden as i64]),
+    ];
+    let x = vec![input("x", DataType::F32, &["1", "12", "16"])];
+    ModelProto { opset_import: vec![opset("", 20)], ..model(x, nodes, constants, "y") }
+}
+
+/// Norm, queries with keys and values, attention, projection, norm, two products.
+#[test]
+fn a_layer_is_seven_dispatches() {
+    let model = Model::from_bytes(&layer().encode_to_vec(), "m.onnx", Path::new("")).unwrap_or_else(|e| panic!("{e}"));
+    let values: Vec<f32> = (0..12 * 16).map(|i| (i * 5 % 31) as f32 / 31.0 - 0.5).collect();
+    let run = |backend: &Monopour| {
+        let options = CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
+        let program = compile_onnx(&model, &options).unwrap_or_else(|e| panic!("{e}")).program;
+        let run = backend.run_program(program, &[from_f32(&[1, 12, 16], &values)]).unwrap_or_else(|e| panic!("{e}"));
+        (run.outputs.iter().flat_map(HostTensor::to_f64).collect::<Vec<f64>>(), run.cost.map(|c| c.dispatches))
+    };
+    let (expected, on_cpu) = run(&Monopour::cpu());
+    assert_eq!((on_cpu, expected.len()), (Some(9), 12 * 16));
+    for backend in [Monopour::gpu(), Monopour::portable()].into_iter().flatten() {
+        let (found, dispatches) = run(&backend);
+        assert_eq!(dispatches, Some(7), "{}", backend.name());
+        let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(worst < 1e-5, "{}: {worst:e}", backend.name());
+    }
+}
