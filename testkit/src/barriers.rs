@@ -2,8 +2,8 @@
 //!
 //! Checks distributed kernels only, and shares no code with the distribution. Shared memory is workgroup memory, and an
 //! allocation that only one dispatch uses (scratch). On every path through a kernel, back edges included, a barrier must
-//! separate a store to such memory from a load, in either order. Which invocation owns an element is considered in one case
-//! only (`are_apart`): kernels keep their own elements in registers.
+//! separate a store to such memory from a load, in either order. Which invocation owns an element is considered in two cases
+//! only (`are_apart`, `stretch`): kernels keep their own elements in registers.
 
 use monopour_ir::ops;
 use monopour_ir::typed::gpu::AddressSpace;
@@ -139,6 +139,9 @@ fn index_of<'c>(op: Op<'c>) -> Value<'c> {
 fn are_apart(a: Op, b: Op) -> bool {
     let (store, load) = if a.name().ends_with(".store") { (a, b) } else { (b, a) };
     let (own, other) = (index_of(store), index_of(load));
+    if stretch(own).is_some_and(|own| stretch(other) == Some(own)) {
+        return true;
+    }
     if store.block() != load.block() || !own.defining_op().is_some_and(|op| op.is(ops::gpu::THREAD_ID)) {
         return false;
     }
@@ -147,6 +150,19 @@ fn are_apart(a: Op, b: Op) -> bool {
     let working = store.parent().filter(|op| op.is(ops::scf::IF)).and_then(|op| op.operand(0).defining_op());
     let working = working.filter(|op| op.is(ops::arith::CMPI)).and_then(|op| op.operand(1).constant_int());
     own == other || behind.zip(working).is_some_and(|(behind, working)| behind >= working)
+}
+
+/// The invocation and the length of its own stretch of a buffer, if the index lies in that: `thread * length + i` with `i` from
+/// a loop of at most so many iterations.
+fn stretch(index: Value) -> Option<(Value, i64)> {
+    let sum = index.defining_op().filter(|op| op.is(ops::arith::ADDI))?;
+    let start = sum.operand(0).defining_op().filter(|op| op.is(ops::arith::MULI))?;
+    let (thread, length) = (start.operand(0), start.operand(1).constant_int()?);
+    let (block, position) = sum.operand(1).as_block_arg()?;
+    let around = block.parent_op().filter(|op| op.is(ops::scf::FOR) && position == 0)?;
+    let [first, end] = [0, 1].map(|bound| around.operand(bound).constant_int());
+    let is_thread = thread.defining_op().is_some_and(|op| op.is(ops::gpu::THREAD_ID));
+    (is_thread && first? >= 0 && end? <= length).then_some((thread, length))
 }
 
 /// The join of two paths.
@@ -203,6 +219,20 @@ mod tests {
         assert_eq!(races(&format!("{}{load}", either(&store, ""))), 1);
         assert_eq!(races(&format!("{}{load}", either(barrier, &store))), 1);
         assert_eq!(races(&format!("{}{barrier}{load}", either(&load, &store))), 0);
+    }
+
+    #[test]
+    fn an_invocation_changes_its_own_stretch() {
+        let stretch = |length: u32, end: u32| {
+            format!(
+                "%t = gpu.thread_id x\n%l = arith.constant {length} : index\n%e = arith.constant {end} : index\n\
+                 %s = arith.muli %t, %l : index\nscf.for %j = %c0 to %e step %c1 {{\n%a = arith.addi %s, %j : index\n\
+                 %x = memref.load %m[%a] : memref<8xf32, {SPACE}>\nmemref.store %x, %m[%a] : memref<8xf32, {SPACE}>\n}}\n"
+            )
+        };
+        assert_eq!(races(&stretch(4, 4)), 0);
+        // The last element of one is the first of the next.
+        assert!(races(&stretch(4, 5)) > 0);
     }
 
     #[test]

@@ -82,6 +82,8 @@ pub(super) fn write<'c>(
         code.store(least, writer.shared.most, linear)?;
         code.store(zero, writer.shared.totals, linear)
     })?;
+    // Without keys no block has a barrier.
+    code.barrier()?;
     let start = float(code, 0.0);
     let start = code.broadcast(start, plan.lanes.width);
     let sums = vec![start; writer.rows.len() * writer.columns.len()];
