@@ -81,8 +81,8 @@ struct Job<'c, 'a> {
     cx: Context<'c>,
     options: &'a CompileOptions,
     target: &'a TargetDescription,
-    /// Symbols with a constant index from the variants before.
-    known_constants: &'a [String],
+    /// Constants of the variants before.
+    known_constants: &'a [Constant],
     report: &'a mut Report,
 }
 
@@ -116,17 +116,15 @@ fn compile_source(source: Source<'_>, options: &CompileOptions) -> Result<Compil
         variants: vec![],
         producer: concat!("monopour ", env!("CARGO_PKG_VERSION")).to_owned(),
     };
-    let mut known_constants = Vec::new();
     for target in &options.targets {
         let parts = Context::scope(|cx| {
-            let known_constants = &known_constants;
+            let known_constants = &program.constants;
             let job = Job { cx, options, target, known_constants, report: &mut report };
             compile_variant(job, source)
         })?;
-        known_constants = parts.symbols;
         program.entry = parts.entry;
         program.signature = parts.signature;
-        program.constants = parts.constants;
+        program.constants.extend(parts.constants);
         program.variants.push(parts.variant);
     }
     Ok(Compiled { program, report })
@@ -160,9 +158,8 @@ fn read(path: &Path) -> Result<Vec<u8>, Diagnostics> {
 struct VariantParts {
     entry: String,
     signature: Signature,
+    /// Those that no variant before has.
     constants: Vec<Constant>,
-    /// Symbols of the constants, by index.
-    symbols: Vec<String>,
     variant: Variant,
 }
 
@@ -171,7 +168,7 @@ fn compile_variant(mut job: Job<'_, '_>, source: Source<'_>) -> Result<VariantPa
     let Emitted { model, variant, constants: symbols } = run_phases(&mut job, source)?;
     let weights = |name: &str| model.weights.get(name).map(Weight::data);
     let constants = split::constants::collect(&model.module, &symbols, &weights)?;
-    Ok(VariantParts { entry: model.entry, signature: model.signature, constants, symbols, variant })
+    Ok(VariantParts { entry: model.entry, signature: model.signature, constants, variant })
 }
 
 impl<'c> Job<'c, '_> {

@@ -240,7 +240,9 @@ fn layers_with_all_that_surrounds_the_product() {
     if !can_run() {
         return;
     }
+    // The last rows have rests that one step covers, beginning in the step before it.
     let shapes = [[1, 1, 1], [7, 17, 5], [29, 131, 70], [200, 3, 40], [17, 70, 1100], [9, 16, 2049]];
+    let shapes = [&shapes[..], &[7, 13, 14, 23, 27, 55].map(|n| [9, n, 5])].concat();
     let kernels: String = shapes
         .iter()
         .enumerate()
@@ -249,7 +251,7 @@ fn layers_with_all_that_surrounds_the_product() {
     for name in ["x86-64", "x86-64-v3", "x86-64-v4", "generic"] {
         let Some(target) = CpuTarget::parse(name).filter(|t| t.missing().is_empty()) else { continue };
         let library = Library::load(&compile(&kernels, &target).unwrap());
-        for (i, [m, n, k]) in shapes.into_iter().enumerate() {
+        for (i, [m, n, k]) in shapes.iter().copied().enumerate() {
             let (mut a, mut b, mut bias) = (random(m * k, 1), random(k * n, 2), random(n, 3));
             for transposed in [false, true] {
                 let at = |p: usize, j: usize| if transposed { j * k + p } else { p * n + j };
@@ -326,6 +328,24 @@ fn windows() {
 }
 
 #[test]
+fn windows_over_strided_lines() {
+    let product = |x: &[f32], o: f32| o + x[0] * x[1];
+    let planes = ["c,2h+y,2w+x", "c,2h+y,3w+x", "c,2h+y,4w+x", "c,2h+y,5w+x", "c,h+y,2w+3x"];
+    let mut cases = vec![];
+    for (w, image) in EXTENTS.into_iter().filter(|w| *w < 200).flat_map(|w| planes.map(|image| (w, image))) {
+        let pool = [('c', 2), ('h', 2), ('w', w), ('Y', 2), ('X', 3)];
+        cases.push(Case::new(&pool, &format!("{image} y,x c,h,w"), MAX, |x, o| o.max(x[0])));
+        cases.push(Case::new(&pool, &format!("{image} y,x c,h,w"), MAX, |x, o| o.max(x[0])).dynamic());
+        cases.push(Case::new(&pool, &format!("{image} c,y,x c,h,w"), PRODUCT, product));
+        let unfolded = [('c', 2), ('y', 2), ('x', 3), ('h', 2), ('w', w)];
+        cases.push(Case::new(&unfolded, &format!("{image} c,y,x,h,w"), "%r = arith.addf %x0, %x0 : f32", |x, _| {
+            2.0 * x[0]
+        }));
+    }
+    check(&cases, 1e-5);
+}
+
+#[test]
 fn positions_of_columns() {
     let body = "%i = linalg.index 1 : index\n %n = arith.index_cast %i : index to i32\n %f = arith.sitofp %n : i32 to f32\n \
                 %r = arith.addf %x0, %f : f32";
@@ -342,10 +362,13 @@ fn positions_of_columns() {
 #[test]
 fn vectors_are_used() {
     let v4 = CpuTarget::parse("x86-64-v4").unwrap();
-    let has = |case: &Case, what: &str| {
+    let optimized = |case: &Case| {
         let module = format!("func.func @main(%cx: i64) {{ return }}\n{}", case.kernel("k"));
         let module = Module::parse(Context::new(), module.as_bytes(), "test.mlir").unwrap();
-        let text = listing(&module, &v4, Listing::OptimizedIr).unwrap();
+        listing(&module, &v4, Listing::OptimizedIr).unwrap()
+    };
+    let has = |case: &Case, what: &str| {
+        let text = optimized(case);
         assert!(text.contains(what), "{what} in\n{text}");
     };
     let sum = |x: &[f32], o: f32| o + x[0];
@@ -353,6 +376,15 @@ fn vectors_are_used() {
     has(&Case::new(&[('i', 3), ('J', 1000)], "i,j i", ADD, sum).dynamic(), "fadd contract <16 x float>");
     has(&Case::new(&[('i', 3), ('J', 1000)], "i,j i", MAX, sum), "load <16 x float>");
     has(&Case::new(&[('I', 9), ('j', 1000)], "i,j j", ADD, sum), "fadd contract <");
+    has(&Case::new(&[('w', 64), ('X', 3)], "2w+x x w", MAX, sum), "shufflevector <64 x float>");
+    // The window is long enough for a vector, and contiguous: the line is the better loop.
+    has(&Case::new(&[('o', 9), ('w', 64), ('X', 7)], "2w+x o,x o,w", PRODUCT, sum), "shufflevector <32 x float>");
+    // Rows of accumulators: fewer where the rows of the other operand map to one set of the cache.
+    let rows = |k| {
+        let case = Case::new(&[('o', 14), ('w', 32), ('K', k)], "k,w o,k o,w", PRODUCT, sum);
+        optimized(&case).matches("phi <32 x float>").count()
+    };
+    assert_eq!((rows(1000), rows(1024), rows(3072)), (14, 7, 7));
     let loops = [('h', 14), ('w', 14), ('f', 64), ('Y', 3), ('X', 3), ('C', 8)];
     has(&Case::new(&loops, "h+y,w+x,c y,x,c,f h,w,f", PRODUCT, sum), "fmul contract <32 x float>");
 }

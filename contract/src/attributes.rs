@@ -62,6 +62,10 @@ names! {
     COPIES = "monopour.copies";
     /// `scf.for` of a GPU kernel: the unroll factor of the emitted loop.
     UNROLL = "monopour.unroll";
+    /// Kernel function of a GPU: a unit, f16 is f32 in registers, and every result is rounded.
+    WIDE_HALVES = "monopour.wide_halves";
+    /// Kernel function of a GPU: a unit, buffers of which single 16-bit floats are accessed are arrays of 16-bit integers.
+    SHORT_ENTRIES = "monopour.short_entries";
     /// Kernel function of a GPU: scalars lie in a uniform buffer, because the device's immediates cannot hold them.
     NUMBER_BUFFER = "monopour.number_buffer";
 

@@ -13,6 +13,9 @@ use std::fmt;
 
 /// Most keys of an attention on a software adapter, which leaves loops after 65,535 iterations: 29 for each 32 keys.
 pub const MOST_ATTENTION_KEYS: i64 = 1 << 16;
+/// Largest stride of a line that native code reads by vectors: all elements are loaded, and those of the loop picked.
+pub const MAX_INTERLEAVED: i64 = 4;
+
 /// Most invocations of a workgroup in one dimension.
 const MAX_WORKGROUP_DIMENSION: i64 = 1024;
 

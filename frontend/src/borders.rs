@@ -13,7 +13,7 @@
 
 use monopour_contract::attributes;
 use monopour_ir::typed::{Index, Slice};
-use monopour_ir::{Attr, Block, Module, Op, Rewriter, ops};
+use monopour_ir::{Attr, Block, Module, Op, Rewriter, Value, ops};
 
 /// Marks the fills of a module.
 pub fn run(module: &Module) {
@@ -23,7 +23,8 @@ pub fn run(module: &Module) {
         if dispatch.attr(attributes::KERNEL).is_none() || dispatch.num_results() != 1 {
             continue;
         }
-        let (Some(value), Some(slices)) = (filled_value(dispatch), inserted_slices(dispatch)) else { continue };
+        let value = filled_value(dispatch).and_then(Value::defining_op).and_then(|constant| constant.attr("value"));
+        let (Some(value), Some(slices)) = (value, inserted_slices(dispatch)) else { continue };
         let slices: Vec<Attr> = slices.iter().map(|slice| Attr::dense_i64(cx, slice)).collect();
         let border = Attr::dict(cx, &[("slices", Attr::array(cx, &slices)), ("value", value)]);
         rw.set_attr(dispatch, attributes::BORDER, border);
@@ -31,7 +32,7 @@ pub fn run(module: &Module) {
 }
 
 /// The constant that a dispatch writes to the elements of a new tensor, if it does nothing else.
-fn filled_value<'c>(dispatch: Op<'c>) -> Option<Attr<'c>> {
+pub(crate) fn filled_value<'c>(dispatch: Op<'c>) -> Option<Value<'c>> {
     let fresh = |op: Op| op.is(ops::tensor::EMPTY);
     let body: Vec<Op> = dispatch.body().map(Block::ops)?;
     let mut fills = body.iter().filter(|op| op.is(ops::linalg::FILL));
@@ -41,8 +42,8 @@ fn filled_value<'c>(dispatch: Op<'c>) -> Option<Attr<'c>> {
             || matches!(op.dialect(), "affine" | "arith")
     };
     let starts_fresh = dispatch.operands().last()?.defining_op().is_some_and(fresh);
-    let value = fill.operand(0).defining_op().filter(|op| op.is(ops::arith::CONSTANT))?;
-    (starts_fresh && body.iter().all(moves)).then(|| value.attr("value")).flatten()
+    let is_constant = fill.operand(0).defining_op().is_some_and(|op| op.is(ops::arith::CONSTANT));
+    (is_constant && starts_fresh && body.iter().all(moves)).then(|| fill.operand(0))
 }
 
 /// The slices that insertions overwrite, one after the other, before the tensor is read: offsets, then sizes.

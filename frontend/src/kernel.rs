@@ -247,7 +247,7 @@ fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     let (invocations, widest, target) =
         if gpu.is_cpu_adapter() { (8, 8, task_elements(loops, 16_384)) } else { (256, 4, 1_024) };
     let tile = contiguous_tile(loops, target);
-    let width = elementwise_width(dispatch.root, loops, &tile, widest);
+    let width = elementwise_width(dispatch.root, loops, (&tile, widest), gpu);
     let choice = KernelChoice {
         class: KernelClass::Elementwise,
         workgroup_size: [invocations, 1, 1],
@@ -260,10 +260,13 @@ fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
 }
 
 /// Lanes of one access: a divisor of every contiguous run of a tile, and of where it begins.
-fn elementwise_width(root: Op, loops: &Loops, tile: &[i64], widest: i64) -> i64 {
-    let four_bytes = root.result(0).ty().element_size_bytes() == Some(4)
-        && root.result(0).ty().element() == Type::f32(root.context());
-    let (Some(extent), Some(cut), true) = (loops.extents.last(), tile.last(), four_bytes) else { return 1 };
+fn elementwise_width(root: Op, loops: &Loops, (tile, widest): (&[i64], i64), gpu: &GpuDescription) -> i64 {
+    let element = root.result(0).ty().element();
+    let in_vectors = match element.float_width() {
+        Some(16) => element != Type::f16(root.context()) || gpu.has_wide_halves(),
+        width => width == Some(32),
+    };
+    let (Some(extent), Some(cut), true) = (loops.extents.last(), tile.last(), in_vectors) else { return 1 };
     if *extent == DYNAMIC {
         return 1;
     }

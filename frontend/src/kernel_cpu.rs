@@ -85,6 +85,9 @@ fn product(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
     let found = products::contraction_loops(dispatch.main()).expect("invariant: the class says that there is one");
     let mut tile = vec![0; loops.extents.len()];
     let set = |dims: &[usize], wanted: i64, tile: &mut [i64]| {
+        // The last loop that is one: those of one iteration are cut without effect.
+        let (dims, single): (Vec<usize>, Vec<usize>) = dims.iter().partition(|d| loops.extents[**d] != 1);
+        single.iter().for_each(|d| tile[*d] = 1);
         if let Some((last, outer)) = dims.split_last() {
             outer.iter().for_each(|d| tile[*d] = 1);
             tile[*last] = known_tile(loops.extents[*last], wanted);

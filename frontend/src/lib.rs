@@ -7,12 +7,13 @@
 //! * [`fuse`]: elementwise fusion and dispatches. `split_division`: quotients in maps as loops; `specialize`: fills and products as named ops; `split_reduction`: long
 //!   reductions in two; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`attention`]: the dispatches of an attention as one, for GPUs.
-//! * [`unfold`]: windows of strided convolutions as dimensions, for CPUs.
+//! * [`unfold`]: windows of convolutions as dimensions, for CPUs.
+//! * [`widen`]: constant filters of half precision as f32, for CPUs.
 //! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.
 //! * [`tile`]: one `scf.forall` per dispatch. `isolate`: a dispatch in a module of its own; `transforms`: the generated
 //!   scripts; `rows_tile`, with `rows_slice`: row groups; `pack`: panels of products; `grid`: at most three grid dimensions;
-//!   `whole_slices`: slices of whole outputs.
+//!   `whole_slices`: slices of whole outputs; `padded_inputs`: tiles of a program's padded inputs.
 //! * [`place`]: memory spaces as tensor encodings, block mappings.
 //! * [`borders`]: fills of which insertions leave a border.
 //!
@@ -37,6 +38,7 @@ mod kernel_cpu;
 mod linalg;
 pub mod onnx;
 mod pack;
+mod padded_inputs;
 pub mod place;
 mod products;
 mod rows;
@@ -50,6 +52,7 @@ pub mod tile;
 mod transforms;
 pub mod unfold;
 mod whole_slices;
+pub mod widen;
 pub mod windows;
 
 pub use import::{ImportOptions, Imported, Weight, WeightTable};

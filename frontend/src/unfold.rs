@@ -1,4 +1,4 @@
-//! Unfolds the windows of strided convolutions (im2col), for CPUs.
+//! Unfolds the windows of convolutions whose lines fill vectors badly (im2col), for CPUs.
 //!
 //! Before / after:
 //!
@@ -9,33 +9,41 @@
 //!                                                           u[n, c, i, j, y, x], filter
 //! ```
 //!
-//! Elements of a strided line are not next to each other, so that a convolution over them has no vectors; the product has.
-//! The unfolded image holds each element as often as windows read it: about window / stride times per dimension.
-//! Limits: known sizes; at least `MIN_WORK` multiplications; an unfolded image of at most `MAX_ELEMENTS`.
+//! The product's columns are all elements of a channel, those of several lines in one vector; the convolution's are those of
+//! one line, which may be shorter than half a vector, or strided: a strided vector is read element by element, or picked from
+//! several. The unfolded image holds each element as often as windows read it, about window / stride times per dimension: it
+//! is written once, and read by all output channels.
+//! Limits: known sizes; at least `MIN_WORK` multiplications, of at least `MIN_CHANNELS` output channels where vectors can be
+//! picked; an unfolded image of at most `MAX_ELEMENTS`.
 
-use crate::{linalg, products};
-use monopour_contract::attributes;
+use crate::{kernel_cpu, linalg, products};
+use monopour_contract::{MAX_INTERLEAVED, attributes};
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types_attr};
 use monopour_ir::{
     AffineMap, Attr, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
     run_passes,
 };
+use monopour_program::CpuTarget;
 
 /// Fewest multiplications of a convolution that is worth a dispatch more.
 const MIN_WORK: i64 = 1 << 18;
+/// Fewest output channels that share an unfolded image.
+const MIN_CHANNELS: i64 = 16;
+/// Vectors of a strided line that is long enough to be picked in the convolution itself.
+const LONG: i64 = 3;
 /// Most elements of an unfolded image.
 const MAX_ELEMENTS: i64 = 1 << 26;
 
-/// Unfolds the convolutions whose lines are strided.
+/// Unfolds the convolutions whose lines are strided or short.
 ///
 /// # Errors
 /// None of its own; what MLIR reports.
-pub fn run(module: &Module) -> Result<(), Diagnostics> {
+pub fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
     run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
     let mut rw = Rewriter::new(module.context());
     for op in module.op().find_all(ops::linalg::GENERIC) {
-        if let Some(windows) = Windows::of(op) {
+        if let Some(windows) = Windows::of(op, cpu) {
             windows.unfold(op, &mut rw)?;
         }
     }
@@ -54,19 +62,27 @@ struct Windows<'c> {
 }
 
 impl<'c> Windows<'c> {
-    fn of(op: Op<'c>) -> Option<Self> {
+    fn of(op: Op<'c>, cpu: &CpuTarget) -> Option<Self> {
         let found = products::convolution_loops(op)?;
         let extents = linalg::loop_extents(op)?;
         let map = linalg::indexing_maps(op)?[found.input];
         // Lines behind which there are channels have vectors of these.
         let innermost = map.results().last()?.linear(extents.len())?;
-        let is_strided = innermost.factors[*found.image.last()?] > 1;
+        let (line, lanes) = (*found.image.last()?, kernel_cpu::lanes(op, cpu));
+        let channels: i64 = found.channels.iter().map(|d| extents[*d]).product();
+        let pays = match innermost.factors[line] {
+            // Lines of channels.
+            0 => false,
+            1 => found.image.len() > 1 && channels >= MIN_CHANNELS && (1..lanes / 2).contains(&extents[line]),
+            2..=MAX_INTERLEAVED => channels >= MIN_CHANNELS && extents[line] < LONG * lanes,
+            _ => true,
+        };
         let work = extents.iter().try_fold(1i64, |all, extent| all.checked_mul(*extent).filter(|_| *extent > 0))?;
         let order = [&found.batch, &found.depth, &found.k, &found.window, &found.image].into_iter().flatten();
         let order: Vec<usize> = order.copied().collect();
         let sizes: Vec<i64> = order.iter().map(|d| extents[*d]).collect();
         let elements = sizes.iter().try_fold(1i64, |all, size| all.checked_mul(*size).filter(|_| *size > 0));
-        let fits = is_strided && work >= MIN_WORK && elements.is_some_and(|elements| elements <= MAX_ELEMENTS);
+        let fits = pays && work >= MIN_WORK && elements.is_some_and(|elements| elements <= MAX_ELEMENTS);
         fits.then_some(Self { input: found.input, map, order, sizes })
     }
 

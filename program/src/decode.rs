@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use crate::constants::{Constant, ConstantData};
 use crate::encode::{
     ALIGNMENT, ConstantHeader, FILE_LEN_AT, HASH_AT, HASHED_FROM, HEADER_AT, HEADER_LEN_AT, Header, MAGIC, VERSION,
+    content_hash,
 };
 use crate::error::Error;
 use crate::map::Map;
@@ -67,7 +66,7 @@ fn check_envelope(bytes: &[u8]) -> Result<usize, Error> {
     if (bytes.len() as u64) < file_len {
         return Err(truncated(bytes, file_len));
     }
-    if Sha256::digest(&bytes[HASHED_FROM..]).as_slice() != &bytes[HASH_AT..HASHED_FROM] {
+    if content_hash([&bytes[HASHED_FROM..]]) != bytes[HASH_AT..HASHED_FROM] {
         return Err(Error::Altered);
     }
     if bytes.len() as u64 != file_len {

@@ -4,7 +4,7 @@
 //! offset  bytes  what
 //!      0      8  "MONOPOUR"
 //!      8      4  version, little endian
-//!     12     32  SHA-256 of everything from offset 44 on
+//!     12     32  BLAKE3 of everything from offset 44 on
 //!     44      4  zero
 //!     48      8  length of the file
 //!     56      8  length of the header
@@ -18,14 +18,13 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::program::{Program, Signature, Variant};
 
 /// The artifact version that this build writes and reads.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 pub(crate) const MAGIC: &[u8; 8] = b"MONOPOUR";
 /// End of the version field, start of the hash.
@@ -96,10 +95,8 @@ impl Program {
         hashed[HEADER_LEN_AT - HASHED_FROM..].copy_from_slice(&(header.len() as u64).to_le_bytes());
         hashed.extend(header);
         hashed.resize(sections_at - HASHED_FROM, 0);
-        let mut hash = Sha256::new();
-        hash.update(&hashed);
-        self.sections().iter().for_each(|part| hash.update(part));
-        let unhashed = [MAGIC.as_slice(), &VERSION.to_le_bytes(), &hash.finalize()].concat();
+        let hash = content_hash(std::iter::once(hashed.as_slice()).chain(self.sections()));
+        let unhashed = [MAGIC.as_slice(), &VERSION.to_le_bytes(), &hash].concat();
         Ok(Envelope { unhashed, hashed })
     }
 
@@ -134,6 +131,15 @@ impl Program {
         let pad = |len: usize| &ZEROS[..len.next_multiple_of(ALIGNMENT) - len];
         self.constants.iter().map(|c| c.data.bytes()).flat_map(|bytes| [bytes, pad(bytes.len())]).collect()
     }
+}
+
+/// The hash of an artifact's content, on all cores: constants may be gigabytes.
+pub(crate) fn content_hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update_rayon(part);
+    }
+    *hasher.finalize().as_bytes()
 }
 
 /// An artifact up to its constants.

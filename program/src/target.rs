@@ -246,6 +246,12 @@ impl GpuDescription {
         }
     }
 
+    /// Whether kernels compute f16 in f32 and round each result: on devices without f16, and on software adapters, which
+    /// convert each operand and result of an f16 op.
+    pub fn has_wide_halves(&self) -> bool {
+        self.is_cpu_adapter() || !self.has(GpuFeature::F16)
+    }
+
     /// Whether kernels can be compiled for such a device: true for every WebGPU device.
     ///
     /// # Errors

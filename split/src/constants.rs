@@ -4,11 +4,37 @@
 //! Requires: scheduled. Limits: a global without data (S0005), or of a type that a program's constant cannot have (S0004).
 
 use crate::error;
-use monopour_ir::{Diagnostics, Module, Op};
+use monopour_ir::{Diagnostics, Module, Op, ops};
 use monopour_program::{Constant, ConstantData, DType};
+use std::collections::HashMap;
 
 /// The value of a `dense_resource` without a blob in the module, by name.
 pub type Weights<'a> = dyn Fn(&str) -> Option<ConstantData> + 'a;
+
+/// Constants that a program has from other variants.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Indices of those that are globals of the module, by symbol.
+    pub(crate) indices: HashMap<String, i64>,
+    /// How many there are.
+    pub(crate) count: usize,
+}
+
+impl Known {
+    /// Finds the globals of `module` that are among `constants`, by type and elements: variants number their symbols each.
+    pub fn of(module: &Module, constants: &[Constant], weights: &Weights<'_>) -> Self {
+        let globals = module.body().ops().into_iter().filter(|op| op.is(ops::memref::GLOBAL) && !constants.is_empty());
+        let index = |global: Op| {
+            let symbol = global.symbol_name()?;
+            // What cannot be read is reported once it is collected.
+            let own = constant(module, Some(global), &symbol, weights).ok()?;
+            let equal =
+                |other: &Constant| (own.dtype, &own.shape, &own.data) == (other.dtype, &other.shape, &other.data);
+            Some((symbol, i64::try_from(constants.iter().position(equal)?).ok()?))
+        };
+        Self { indices: globals.filter_map(index).collect(), count: constants.len() }
+    }
+}
 
 /// The constants named by `symbols`, in that order.
 ///

@@ -29,6 +29,7 @@
 
 use crate::buffers::{Buffer, Num, number, width};
 use crate::checks;
+use crate::constants::Known;
 use crate::outline::{Extent, grid};
 use crate::{error, regions, scalars};
 use monopour_contract::{RuntimeFunction, Trap, attributes};
@@ -51,7 +52,7 @@ pub struct Scheduled {
     pub kernels: Vec<String>,
     /// By kernel index: number of dispatches of the host function. One in a loop counts once.
     pub dispatches: Vec<u32>,
-    /// `memref.global` symbols, by constant index.
+    /// `memref.global` symbols of constants that are not known, in the order of their indices.
     pub constants: Vec<String>,
     /// Bytes of each copy of static size.
     pub copies: Vec<u64>,
@@ -59,20 +60,20 @@ pub struct Scheduled {
 
 /// Schedules `host`, a function of `module`: replaces it by a function of the same name on handles.
 ///
-/// `known_constants`: symbols with a constant index already, from another variant of the program.
+/// `known`: the constants that have an index already, from other variants of the program.
 ///
 /// # Errors
 /// S0003, S0004; see the module documentation.
-pub fn run(module: &Module, host: Op, known_constants: Vec<String>) -> Result<Scheduled, Diagnostics> {
+pub fn run(module: &Module, host: Op, known: Known) -> Result<Scheduled, Diagnostics> {
     declare_runtime(module, host)?;
-    let out = Scheduled { constants: known_constants, ..Scheduled::default() };
     let mut state = State {
         cx_value: None,
         buffers: HashMap::new(),
         scalars: HashMap::new(),
         kernels: module.functions().into_iter().filter_map(KernelInfo::read).collect(),
-        indices: out.constants.iter().cloned().zip(0..).collect(),
-        out,
+        indices: known.indices,
+        known: known.count,
+        out: Scheduled::default(),
     };
     state.lower_function(&mut Rewriter::new(module.context()), host)?;
     Ok(state.out)
@@ -126,6 +127,8 @@ pub(crate) struct State<'c> {
     kernels: HashMap<String, KernelInfo>,
     /// Indices of kernels and constants, which are symbols of one module.
     indices: HashMap<String, i64>,
+    /// Constants of other variants, whose indices come first.
+    known: usize,
     out: Scheduled,
 }
 
@@ -266,7 +269,7 @@ impl<'c> State<'c> {
         let memref = ty.as_memref().filter(|_| ty.static_size_bytes().is_some());
         let memref = memref.ok_or_else(|| error::not_contiguous(op, &ty.to_string()))?;
         let name = op.attr("name").and_then(|a| a.as_symbol().map(str::to_owned)).unwrap_or_default();
-        let index = index_of(&mut self.indices, &mut self.out.constants, name);
+        let index = index_of(&mut self.indices, self.known, &mut self.out.constants, name);
         let index = number(b, index, loc);
         let handle = self.call(b, loc, RuntimeFunction::Constant, &[index])?.result(0);
         let buffer = Buffer::fresh(b, loc, handle, &memref, &[])?;
@@ -472,7 +475,7 @@ impl<'c> State<'c> {
             let (start, bytes) = (start.value(b, loc), bytes.value(b, loc));
             self.call(b, loc, RuntimeFunction::Arg, &[buffer.handle, start, bytes])?;
         }
-        let kernel = index_of(&mut self.indices, &mut self.out.kernels, name.to_owned());
+        let kernel = index_of(&mut self.indices, 0, &mut self.out.kernels, name.to_owned());
         self.out.dispatches.resize(self.out.kernels.len(), 0);
         self.out.dispatches[kernel as usize] += 1;
         let mut args = vec![number(b, kernel, loc)];
@@ -566,10 +569,11 @@ fn fold<'c>(
     Ok([all.ceil_div(divisor, b, loc)?, rows, Num::Const(1)])
 }
 
-fn index_of(indices: &mut HashMap<String, i64>, names: &mut Vec<String>, name: String) -> i64 {
+/// The index of a name; new ones are numbered from `first` on.
+fn index_of(indices: &mut HashMap<String, i64>, first: usize, names: &mut Vec<String>, name: String) -> i64 {
     *indices.entry(name).or_insert_with_key(|name| {
         names.push(name.clone());
-        names.len() as i64 - 1
+        (first + names.len()) as i64 - 1
     })
 }
 

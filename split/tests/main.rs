@@ -1,7 +1,8 @@
 //! Outline, plan and schedule on small host functions.
 
 use expect_test::{Expect, expect, expect_file};
-use monopour_ir::{Context, Diagnostics, Module, Op};
+use monopour_ir::{Context, Diagnostics, Module, Op, ops};
+use monopour_program::Constant;
 use monopour_split::{borders, constants, copies, outline, plan, schedule};
 
 /// Two dispatches over a transient, a constant and a returned buffer.
@@ -33,7 +34,7 @@ fn phases<'c>(text: &str) -> Result<(Module<'c>, plan::Report, schedule::Schedul
     outline::run(&module)?;
     let host = module.symbol("main").expect("the input has @main");
     let report = plan::run(&module, host)?;
-    let scheduled = schedule::run(&module, host, vec![])?;
+    let scheduled = schedule::run(&module, host, constants::Known::default())?;
     module.op().verify_with_diagnostics()?;
     Ok((module, report, scheduled))
 }
@@ -142,6 +143,30 @@ fn constants_are_read_out_of_the_module() {
     let found = constants::collect(&module, &scheduled.constants, &|_| None).expect("has data");
     assert_eq!(found[0].name, "w");
     assert_eq!(found[0].data.bytes(), 1.0f32.to_le_bytes().repeat(8));
+}
+
+/// The symbols of two variants are numbered each: equal ones may name other elements.
+#[test]
+fn constants_of_other_variants_are_told_by_their_elements() {
+    let (module, _, scheduled) = phases(CHAIN).expect("schedules");
+    let mut known = constants::collect(&module, &scheduled.constants, &|_| None).expect("has data");
+    let again = Module::parse(Context::new(), CHAIN.as_bytes(), "test.mlir").expect("parses");
+    let index = |known: &[Constant]| {
+        let module = again.duplicate();
+        outline::run(&module).expect("outlines");
+        let found = constants::Known::of(&module, known, &|_| None);
+        let host = module.symbol("main").expect("the input has @main");
+        plan::run(&module, host).expect("plans");
+        let scheduled = schedule::run(&module, host, found).expect("schedules");
+        let calls = module.op().find_all(ops::func::CALL).into_iter();
+        let call = calls.into_iter().find(|call| call.callee() == Some("monopour_rt_constant")).expect("one constant");
+        (call.operand(1).constant_int(), scheduled.constants)
+    };
+    assert_eq!(index(&known), (Some(0), vec![]));
+    let other = Constant { data: vec![0u8; 32].into(), ..known[0].clone() };
+    known.insert(0, other.clone());
+    assert_eq!(index(&known), (Some(1), vec![]));
+    assert_eq!(index(&[other]), (Some(1), vec!["w".to_owned()]));
 }
 
 #[test]

@@ -30,9 +30,10 @@ pub(super) fn import<'c>(job: &mut Job<'c, '_>, source: Source<'_>) -> Result<On
     Ok(OnTensors { model })
 }
 
-pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, stage: OnTensors<'c>) -> Result<OnTensors<'c>, Diagnostics> {
-    if !job.is_gpu() {
-        frontend::unfold::run(&stage.model.module)?;
+pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Result<OnTensors<'c>, Diagnostics> {
+    if let TargetDescription::Cpu(cpu) = job.target {
+        frontend::unfold::run(&stage.model.module, cpu)?;
+        frontend::widen::run(&stage.model.module, &mut stage.model.weights)?;
     }
     frontend::fuse::run(&stage.model.module)?;
     match job.target {
@@ -129,6 +130,8 @@ pub(super) fn plan<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Result<Pla
 
 pub(super) fn schedule<'c>(job: &mut Job<'c, '_>, planned: Planned<'c>) -> Result<Scheduled<'c>, Diagnostics> {
     let model = &planned.model;
-    let schedule = split::schedule::run(&model.module, model.host(), job.known_constants.to_vec())?;
+    let weights = |name: &str| model.weights.get(name).map(frontend::Weight::data);
+    let known = split::constants::Known::of(&model.module, job.known_constants, &weights);
+    let schedule = split::schedule::run(&model.module, model.host(), known)?;
     Ok(Scheduled { planned, schedule })
 }

@@ -80,7 +80,7 @@ pub(super) struct Scheduled<'c> {
 pub(super) struct Emitted<'c> {
     pub(super) model: Model<'c>,
     pub(super) variant: Variant,
-    /// Symbols of the constants, by index.
+    /// Symbols of the constants that no variant before has, in the order of their indices.
     pub(super) constants: Vec<String>,
 }
 

@@ -2,8 +2,11 @@
 
 use crate::backend::from_runtime;
 use crate::host::{devices, evaluated, f32s, ramp, run, run_each};
-use monopour::runtime::HostTensor;
+use monopour::program::DType;
+use monopour::runtime::{HostTensor, Options, Session};
+use monopour::{CompileOptions, compile};
 use monopour_testkit::approx::{self, Tolerance};
+use std::sync::Arc;
 
 /// A convolution of stride 2 over lines of 29, with a pointwise epilogue.
 const STRIDED: &str = "
@@ -51,6 +54,61 @@ func.func @main(%x: tensor<24x9x7xf32>, %w: tensor<40x24xf32>, %b: tensor<40xf32
     linalg.yield %t : f32
   } -> tensor<40x9x7xf32>
   return %q, %p : tensor<40x9x7xf32>, tensor<40x9x7xf32>
+}";
+
+/// A convolution and a product over channels, of images and filters of half precision, with the same filter twice.
+const HALVES: &str = "
+#image = affine_map<(o, y, x, c, i, j) -> (c, y + i, x + j)>
+#filter = affine_map<(o, y, x, c, i, j) -> (o, c, i, j)>
+#out = affine_map<(o, y, x, c, i, j) -> (o, y, x)>
+func.func @main(%a: tensor<2x6x21xf16>, %b: tensor<4x5x19xf16>, %s: tensor<3x2x2x2xf16>)
+    -> (tensor<3x5x20xf32>, tensor<3x5x20xf32>, tensor<3x5x19xf32>, tensor<3x2x2x2xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense<[[[[1.0, -2.0], [0.5, 3.0]], [[0.25, 6.1e-5], [-1.0, 2.0]]], [[[4.0, 5.0], [-0.0, 7.0]],
+    [[1.5, 2.5], [3.5, 4.5]]], [[[-6.0, 1.0], [2.0, -3.0]], [[0.125, 8.0], [1.0, 1.0]]]]> : tensor<3x2x2x2xf16>
+  %k = arith.constant dense<[[1.0, 2.0, 3.0, 4.0], [-1.0, 0.5, -0.5, 0.25], [3.0, 1.0, 4.0, 1.0]]> : tensor<3x4xf16>
+  %e = tensor.empty() : tensor<3x5x20xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3x5x20xf32>) -> tensor<3x5x20xf32>
+  %p = linalg.generic {indexing_maps = [#image, #filter, #out],
+      iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\", \"reduction\", \"reduction\"]}
+    ins(%a, %w : tensor<2x6x21xf16>, tensor<3x2x2x2xf16>) outs(%f : tensor<3x5x20xf32>) {
+  ^bb0(%x: f16, %y: f16, %o: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %m = arith.mulf %u, %v : f32
+    %t = arith.addf %o, %m : f32
+    linalg.yield %t : f32
+  } -> tensor<3x5x20xf32>
+  %q = linalg.generic {indexing_maps = [#image, #filter, #out],
+      iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\", \"reduction\", \"reduction\"]}
+    ins(%a, %s : tensor<2x6x21xf16>, tensor<3x2x2x2xf16>) outs(%f : tensor<3x5x20xf32>) {
+  ^bb0(%x: f16, %y: f16, %o: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %m = arith.mulf %u, %v : f32
+    %t = arith.addf %o, %m : f32
+    linalg.yield %t : f32
+  } -> tensor<3x5x20xf32>
+  %g = tensor.empty() : tensor<3x5x19xf32>
+  %h = linalg.fill ins(%zero : f32) outs(%g : tensor<3x5x19xf32>) -> tensor<3x5x19xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(o, y, x, c) -> (c, y, x)>, affine_map<(o, y, x, c) -> (o, c)>,
+      affine_map<(o, y, x, c) -> (o, y, x)>], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\"]}
+    ins(%b, %k : tensor<4x5x19xf16>, tensor<3x4xf16>) outs(%h : tensor<3x5x19xf32>) {
+  ^bb0(%x: f16, %y: f16, %o: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %m = arith.mulf %u, %v : f32
+    %t = arith.addf %o, %m : f32
+    linalg.yield %t : f32
+  } -> tensor<3x5x19xf32>
+  %n = linalg.generic {indexing_maps = [affine_map<(o, c, i, j) -> (o, c, i, j)>, affine_map<(o, c, i, j) -> (o, c, i, j)>,
+      affine_map<(o, c, i, j) -> (o, c, i, j)>], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"parallel\"]}
+    ins(%s, %w : tensor<3x2x2x2xf16>, tensor<3x2x2x2xf16>) outs(%s : tensor<3x2x2x2xf16>) {
+  ^bb0(%x: f16, %y: f16, %o: f16):
+    %t = arith.addf %x, %y : f16
+    linalg.yield %t : f16
+  } -> tensor<3x2x2x2xf16>
+  return %p, %q, %r, %n : tensor<3x5x20xf32>, tensor<3x5x20xf32>, tensor<3x5x19xf32>, tensor<3x2x2x2xf16>
 }";
 
 fn compare(results: &[HostTensor], expected: &[monopour_testkit::HostTensor], rounding: f64, device: &str) {
@@ -196,4 +254,34 @@ fn short_lines_are_columns_of_a_product() {
         2,
         "the product is a result of its own"
     );
+}
+
+/// One artifact with a variant per device: the CPU's has filters of f32, and those of f16 that other ops read.
+#[test]
+fn filters_of_half_precision_are_widened_for_cpus() {
+    let halves = |shape: &[u64]| {
+        let bytes = (0..shape.iter().product::<u64>()).flat_map(|i| (0x3800 + (i as u16 * 37) % 1024).to_le_bytes());
+        HostTensor::new(DType::F16, shape.to_vec(), bytes.collect()).expect("as many bytes as the type says")
+    };
+    let inputs = vec![halves(&[2, 6, 21]), halves(&[4, 5, 19]), halves(&[3, 2, 2, 2])];
+    let expected = evaluated(HALVES, &inputs);
+    let devices = devices();
+    for order in [devices.iter().collect::<Vec<_>>(), devices.iter().rev().collect()] {
+        let targets = order.iter().map(|(_, target)| target.clone()).collect();
+        let options = CompileOptions { targets, verify: true, ..Default::default() };
+        let program = compile(HALVES.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}")).program;
+        let types: Vec<_> = program.constants.iter().map(|c| (c.dtype, c.shape.len())).collect();
+        for constant in [(DType::F16, 4), (DType::F32, 4), (DType::F32, 2)] {
+            assert!(types.contains(&constant), "{constant:?} of {types:?}");
+        }
+        // A GPU multiplies by the narrow filter.
+        assert_eq!(types.contains(&(DType::F16, 2)), devices.len() > 1, "{types:?}");
+        let program = Arc::new(program);
+        for (device, _) in &devices {
+            let mut session =
+                Session::load(device, program.clone(), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+            let results = session.run(&inputs).unwrap_or_else(|e| panic!("{e}"));
+            compare(&results, &expected, 1e-3, &session.stats().device);
+        }
+    }
 }

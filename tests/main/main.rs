@@ -17,6 +17,7 @@ mod onnx_edges;
 mod onnx_flow;
 mod onnx_numbers;
 mod opt;
+mod padded_inputs;
 mod passes;
 mod phases;
 mod portable;

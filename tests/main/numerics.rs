@@ -420,6 +420,60 @@ fn bf16_is_rounded_at_each_op() {
     }
 }
 
+/// The value of a positive finite f16.
+fn half_value(bits: u16) -> f32 {
+    let (exponent, mantissa) = (i32::from(bits >> 10), f32::from(bits & 0x3ff));
+    match exponent {
+        0 => mantissa * 2f32.powi(-24),
+        _ => (1024.0 + mantissa) * 2f32.powi(exponent - 25),
+    }
+}
+
+/// Each positive f16 and the midpoint above it, with the f32 around that: to nearest, ties to even. The largest midpoint is
+/// the first number that overflows.
+#[test]
+fn f16_is_rounded_to_nearest_even_everywhere() {
+    const INFINITY: u16 = 0x7c00;
+    let (mut values, mut expected) = (vec![], vec![]);
+    for bits in 0..INFINITY {
+        let middle = (f64::from(half_value(bits)) + f64::from(half_value(bits + 1))) / 2.0;
+        let middle = middle as f32;
+        values.extend([half_value(bits), middle.next_down(), middle, middle.next_up()]);
+        expected.extend([bits, bits, bits + (bits & 1), bits + 1]);
+    }
+    values.extend([f32::INFINITY, f32::MAX, 1e-30, 0.0]);
+    expected.extend([INFINITY, INFINITY, 0, 0]);
+    values.extend(values.clone().into_iter().map(|v| -v));
+    expected.extend(expected.clone().into_iter().map(|bits| bits | 0x8000));
+    let n = values.len();
+    let there = pointwise(n, &["f32"], &[("f16", "%r = arith.truncf %a : f32 to f16")]);
+    let back = pointwise(n, &["f16"], &[("f32", "%r = arith.extf %a : f16 to f32")]);
+    for place in places() {
+        let found = place.run(&there, &[floats(&values)]).remove(0);
+        let wrong = each(&found, u16::from_le_bytes).into_iter().zip(&expected).position(|(f, e)| f != *e);
+        assert_eq!(wrong.map(|at| (values[at], expected[at])), None, "{}", place.name());
+        let halves = HostTensor::new(DType::F16, vec![n as u64], found).expect("the length fits");
+        let found = place.floats(&back, &[halves]).remove(0);
+        let exact = |i: usize| i % 4 != 0 || found[i].to_bits() == values[i].to_bits();
+        let count = usize::from(INFINITY) * 4;
+        assert_eq!((0..count).find(|i| !exact(*i)), None, "{}: an f16 is an f32", place.name());
+    }
+}
+
+/// A NaN stays one; a sum of ones ends where the last place is two.
+#[test]
+fn f16_is_rounded_at_each_op() {
+    let steps = "%k = arith.constant 2048.0 : f16\n%u = arith.addf %k, %a : f16\n%v = arith.addf %u, %a : f16\n%r = arith.addf %v, %a : f16";
+    let text = pointwise(5, &["f16", "f32"], &[("f16", steps), ("f16", "%r = arith.truncf %b : f32 to f16")]);
+    let ones = HostTensor::new(DType::F16, vec![5], [0x00u8, 0x3c].repeat(5)).expect("the length fits");
+    for place in places() {
+        let out = place.run(&text, &[ones.clone(), floats(&[f32::from_bits(0xffff_ffff); 5])]);
+        assert_eq!(each(&out[0], u16::from_le_bytes), [0x6800; 5], "{}", place.name());
+        let nans = each(&out[1], u16::from_le_bytes);
+        assert!(nans.iter().all(|bits| bits & 0x7fff > 0x7c00), "{}: found {:#x}", place.name(), nans[0]);
+    }
+}
+
 /// An f64 just above the midpoint of two f16 or bf16, by less than an f32 resolves: rounding twice would go down.
 #[test]
 fn doubles_are_rounded_once_to_sixteen_bits() {

@@ -1,9 +1,10 @@
 //! Small ONNX models, from their bytes to results, on the CPU and a GPU.
 
 use crate::backend::Monopour;
-use monopour::onnx::proto::{ModelProto, StringStringEntryProto, TensorProto};
+use monopour::onnx::proto::{ModelProto, NodeProto, StringStringEntryProto, TensorProto};
 use monopour::onnx::{DataType, Model};
 use monopour::{CompileOptions, compile_onnx};
+use monopour_testkit::onnx::with_float;
 pub(crate) use monopour_testkit::onnx::{floats, ints, model, parsed_node as node, value as input};
 use monopour_testkit::{Dtype, HostTensor};
 use prost::Message;
@@ -58,6 +59,69 @@ fn a_padded_convolution_with_its_norm_and_pool() {
     let channel = |f: &dyn Fn(f64) -> f64| sums.iter().map(|s| f(*s).max(0.0)).sum::<f64>() / 4.0;
     let expected = [channel(&|s| (s - 3.0) / (4.0f64 + 1e-5).sqrt() * 2.0 + 1.0), channel(&|s| 50.0 - s)];
     check(&proto, &[from_f32(&[1, 1, 4, 4], &x)], &[1, 2, 1, 1], &expected);
+}
+
+/// Values of small weights, about zero.
+fn small(count: usize) -> Vec<f32> {
+    (0..count).map(|i| ((i * 37 % 101) as f32 - 50.0) / 51.0).collect()
+}
+
+/// A product of `x` named `c`, the shape of `x`, its other constants, and the number of its output channels.
+type Product = (NodeProto, &'static [usize], Vec<TensorProto>, usize);
+
+/// Products whose output channels lie in each of the ways that there are.
+fn products() -> [Product; 5] {
+    let constant = |name: &str, shape: &[i64]| floats(name, shape, &small(shape.iter().product::<i64>() as usize));
+    let gemm = |name: &str, value| with_float(node("Gemm(x, w, b) -> c", &[]), name, value);
+    let conv = node("Conv(x, w) -> c", &[("group", &[2]), ("pads", &[1, 0, 0, 1])]);
+    let transposed = node("ConvTranspose(x, w, b) -> c", &[("group", &[2]), ("strides", &[2, 1])]);
+    let columns = node("Gemm(x, w) -> c", &[("transB", &[1])]);
+    [
+        (conv, &[2, 4, 5, 6], vec![constant("w", &[6, 2, 3, 2])], 6),
+        (transposed, &[1, 4, 3, 5], vec![constant("w", &[4, 3, 2, 2]), constant("b", &[6])], 6),
+        (columns, &[3, 5], vec![constant("w", &[4, 5])], 4),
+        (gemm("beta", 2.5), &[3, 5], vec![constant("w", &[5, 4]), constant("b", &[1, 4])], 4),
+        (gemm("alpha", -0.5), &[3, 5], vec![constant("w", &[5, 4]), constant("b", &[])], 4),
+    ]
+}
+
+#[test]
+fn norms_in_weights_have_the_values_of_norms() {
+    let parameters = |channels: usize| {
+        let of = |name: &str, f: &dyn Fn(f32) -> f32| {
+            floats(name, &[channels as i64], &(0..channels).map(|c| f(c as f32)).collect::<Vec<_>>())
+        };
+        vec![
+            of("scale", &|c| 0.5 - 0.75 * c),
+            of("shift", &|c| c - 1.5),
+            of("mean", &|c| 0.25 * c * c),
+            of("variance", &|c| 0.3 + c),
+        ]
+    };
+    for (product, shape, weights, channels) in products() {
+        let sizes: Vec<String> = shape.iter().map(ToString::to_string).collect();
+        let sizes: Vec<&str> = sizes.iter().map(String::as_str).collect();
+        let x = from_f32(shape, &small(shape.iter().product()));
+        let norm = node("BatchNormalization(c, scale, shift, mean, variance) -> n", &[]);
+        let run = |nodes: Vec<NodeProto>, backend: &Monopour| {
+            let constants = [weights.clone(), parameters(channels)].concat();
+            let proto = model(vec![input("x", DataType::F32, &sizes)], nodes, constants, "y");
+            let model =
+                Model::from_bytes(&proto.encode_to_vec(), "m.onnx", Path::new("")).unwrap_or_else(|e| panic!("{e}"));
+            let options =
+                CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
+            let program = compile_onnx(&model, &options).unwrap_or_else(|e| panic!("{e}")).program;
+            backend.run_program(program, std::slice::from_ref(&x)).unwrap_or_else(|e| panic!("{e}")).outputs[0].to_f64()
+        };
+        for backend in [Some(Monopour::cpu()), Monopour::gpu()].into_iter().flatten() {
+            // A second reader keeps the norm apart: y = n + c - c.
+            let kept = vec![product.clone(), norm.clone(), node("Add(n, c) -> s", &[]), node("Sub(s, c) -> y", &[])];
+            let expected = run(kept, &backend);
+            let found = run(vec![product.clone(), norm.clone(), node("Identity(n) -> y", &[])], &backend);
+            let close = found.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-4 * b.abs().max(1.0));
+            assert!(close && found.len() == expected.len(), "{}: {found:?}, expected {expected:?}", product.op_type);
+        }
+    }
 }
 
 #[test]

@@ -13,6 +13,12 @@ const ACCUMULATORS: [i64; 2] = [28, 12];
 const CHAINS: i64 = 4;
 /// Registers of a vector of a pointwise op.
 const POINTWISE: i64 = 2;
+/// Bits of the longest register of which a half costs as much as the whole.
+const HALF_BITS: i64 = 256;
+/// Bytes after which addresses map to the same set of the first-level cache.
+const CACHE_WAY_BYTES: i64 = 4096;
+/// Lines of a set.
+const CACHE_WAYS: i64 = 8;
 /// Least iterations of a vector loop.
 const MIN_EXTENT: i64 = 4;
 
@@ -23,6 +29,8 @@ pub(super) struct Choice {
     pub(super) dim: usize,
     /// Elements of one register.
     pub(super) lanes: i64,
+    /// Elements of the shortest vector that costs less than a register.
+    pub(super) least: i64,
     /// Registers per vector; where `dim` is a reduction, accumulators side by side.
     pub(super) registers: i64,
     /// A parallel loop of which several iterations share their loads along `dim`, and how many.
@@ -91,7 +99,9 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
     let (dim, pack) = vector_loop(nest, lanes)?;
     let sums = !nest.reductions().is_empty();
     let extent = nest.loops[dim].extent.unwrap_or(i64::MAX);
-    let mut choice = Choice { dim, lanes, registers: POINTWISE, rows: None, pack };
+    // The units of most 512-bit registers take two of half the size at once.
+    let least = lanes * i64::min(HALF_BITS, cpu.vector_bits.into()) / i64::from(cpu.vector_bits);
+    let mut choice = Choice { dim, lanes, least, registers: POINTWISE, rows: None, pack };
     if nest.loops[dim].reduction {
         choice.registers = fitting(CHAINS, extent, lanes);
     } else if sums {
@@ -130,7 +140,15 @@ fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
     // Fewer rows leave registers for wider vectors.
     let wanted = if available >= 4 || choice.pack.is_some() { 2 } else { 8.min(room) / available.max(1) };
     choice.registers = fitting(wanted.max(1), extent, choice.lanes);
-    choice.rows = rows.map(|d| (d, even(available, room / choice.registers))).filter(|(_, n)| *n > 1);
+    let most = rows.map_or(1, |d| (room / choice.registers).min(most_rows(nest, d, choice.dim)));
+    choice.rows = rows.map(|d| (d, even(available, most))).filter(|(_, n)| *n > 1);
+}
+
+/// As many rows as lines of the first-level cache that are in use at once, if their distance maps them to one set.
+fn most_rows(nest: &Nest, rows: usize, dim: usize) -> i64 {
+    let alone = nest.inputs.iter().filter(|o| o.uses(rows) && !o.uses(dim));
+    let one_set = alone.filter_map(|o| o.stride_bytes(rows)).any(|bytes| bytes != 0 && bytes % CACHE_WAY_BYTES == 0);
+    if one_set { CACHE_WAYS } else { i64::MAX }
 }
 
 /// At most `most` rows at a time, with the smallest partial tile.
@@ -151,15 +169,16 @@ fn widest_bits(nest: &Nest) -> i64 {
     memory.chain(values).max().unwrap_or(64)
 }
 
-/// The loop along which the fewest operands are strided; of equal ones a parallel one, then the last. And the input to pack
-/// for it, which counts as contiguous.
+/// The loop along which the fewest operands are strided; of equal ones a parallel one, then one along which fewer are
+/// interleaved, then the last. And the input to pack for it, which counts as contiguous.
 fn vector_loop(nest: &Nest, lanes: i64) -> Result<(usize, Option<Pack>), Declined> {
     let strided = |d: usize| nest.inputs.iter().filter(|o| o.access(d) == Access::Strided).count();
+    let interleaved = |d: usize| nest.inputs.iter().filter(|o| matches!(o.access(d), Access::Interleaved(_))).count();
     let pack = |d: usize| if nest.loops[d].reduction { None } else { pack::candidate(nest, d, lanes) };
     let candidates = (0..nest.loops.len()).filter(|d| is_candidate(nest, *d));
     let cost = |(d, pack): &(usize, Option<Pack>)| {
         let strided = strided(*d) - usize::from(pack.is_some());
-        (strided, nest.loops[*d].reduction, pack.is_some(), std::cmp::Reverse(*d))
+        (strided, nest.loops[*d].reduction, interleaved(*d), pack.is_some(), std::cmp::Reverse(*d))
     };
     let (best, pack) = candidates.map(|d| (d, pack(d))).min_by_key(cost).ok_or(Declined::NoVectorLoop)?;
     // A gather costs what scalar loads cost.

@@ -38,6 +38,16 @@ pub(super) struct Segment<'c> {
     pub(super) step: i64,
 }
 
+impl Segment<'_> {
+    /// Number of steps, where it is known.
+    fn steps(&self) -> i64 {
+        match (self.from, self.to) {
+            (Bound::Static(from), Bound::Static(to)) => (to - from) / self.step,
+            _ => 0,
+        }
+    }
+}
+
 /// A constant, or a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Bound<'c> {
@@ -134,7 +144,12 @@ impl<'c> Emit<'c> {
         }
         let element = operand.element();
         let lanes = if operand.access(dim) == Access::Invariant { 1 } else { width };
-        if lanes > 1 && operand.access(dim) == Access::Strided {
+        if let Access::Interleaved(stride) = operand.access(dim)
+            && lanes >= stride
+        {
+            return self.load_interleaved(operand, at, (lanes, stride));
+        }
+        if lanes > 1 && !matches!(operand.access(dim), Access::Contiguous) {
             let parts: Vec<Value> = (0..lanes)
                 .map(|lane| {
                     let mut here = at.to_vec();
@@ -151,6 +166,32 @@ impl<'c> Emit<'c> {
         } else {
             self.op(ops::memref::LOAD, &operands, element)
         }
+    }
+
+    /// Every `stride`-th of the elements from the position on: `stride` vectors, the last of which ends with the last lane's.
+    fn load_interleaved(
+        &mut self,
+        operand: &Operand<'c>,
+        at: &[Position<'c>],
+        (lanes, stride): (Width, i64),
+    ) -> Value<'c> {
+        let ty = Type::vector(&[lanes], operand.element());
+        let mut operands = vec![operand.value];
+        operands.extend(self.subscripts(operand, at));
+        let first = self.op(ops::vector::LOAD, &operands, ty);
+        let base = operands.pop();
+        (1..stride).fold(first, |picked, part| {
+            let start = if part == stride - 1 { part * (lanes - 1) } else { part * lanes };
+            let place = self.position(Position { base, offset: start });
+            let loaded = self.op(ops::vector::LOAD, &[&operands[..], &[place]].concat(), ty);
+            // Lanes that neither vector has are picked later.
+            let lane = |lane: i64| match lane * stride - start {
+                within if (0..lanes).contains(&within) => lanes + within,
+                _ if part == 1 => (lane * stride).min(lanes - 1),
+                _ => lane,
+            };
+            self.shuffle(picked, loaded, &(0..lanes).map(lane).collect::<Vec<_>>())
+        })
     }
 
     /// Writes a scalar or a vector along the last dimension.
@@ -263,10 +304,19 @@ impl<'c> Emit<'c> {
     }
 
     /// Splits a loop into segments: as much as possible in steps of `sizes[0]`, of the rest as much as possible in steps of
-    /// `sizes[1]`, and so on; the last size is 1. Steps longer than 1 of a static remainder are halved until they fit.
+    /// `sizes[1]`, and so on; the last size is 1.
     pub(super) fn segments(&mut self, l: &Loop<'c>, sizes: &[i64]) -> Vec<Segment<'c>> {
         match l.extent {
             Some(extent) => static_segments(extent, sizes),
+            None => self.dynamic_segments(l, sizes),
+        }
+    }
+
+    /// As [`Self::segments`], of a loop whose iterations may run twice: the last step may begin before the end of the one
+    /// before it. Steps shorter than `least` cost as much as one of it.
+    pub(super) fn segments_twice(&mut self, l: &Loop<'c>, sizes: &[i64], least: i64) -> Vec<Segment<'c>> {
+        match l.extent {
+            Some(extent) => overlapping_segments(extent, sizes, least),
             None => self.dynamic_segments(l, sizes),
         }
     }
@@ -297,9 +347,28 @@ fn static_segments<'c>(extent: i64, sizes: &[i64]) -> Vec<Segment<'c>> {
     out
 }
 
+/// As [`static_segments`], with one step that overlaps the one before it for a rest of several short ones.
+fn overlapping_segments<'c>(extent: i64, sizes: &[i64], least: i64) -> Vec<Segment<'c>> {
+    // Steps down to `size`, then the shortest step that covers the rest.
+    let with_overlap = |size: &i64| {
+        let longer: Vec<i64> = sizes.iter().copied().filter(|s| s >= size).collect();
+        let mut segments = static_segments(extent, &longer);
+        let rest = extent - segments.iter().map(|s| s.steps() * s.step).sum::<i64>();
+        let step = sizes.iter().copied().filter(|s| *s >= rest).min().filter(|step| rest > 0 && *step <= extent)?;
+        segments.push(Segment { from: Bound::Static(extent - step), to: Bound::Static(extent), step });
+        Some(segments)
+    };
+    let cost = |segments: &Vec<Segment>| {
+        let steps = segments.iter().map(Segment::steps).sum::<i64>();
+        (segments.iter().map(|s| s.steps() * s.step.max(least)).sum::<i64>(), steps)
+    };
+    let all = sizes.iter().filter_map(with_overlap).chain([static_segments(extent, sizes)]);
+    all.min_by_key(cost).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Bound, static_segments};
+    use super::{Bound, overlapping_segments, static_segments};
 
     #[test]
     fn segments_cover_each_iteration_once() {
@@ -314,5 +383,32 @@ mod tests {
                 assert_eq!(next, extent);
             }
         }
+    }
+
+    #[test]
+    fn a_rest_is_one_step_where_that_costs_less() {
+        let steps = |extent| {
+            let segments = overlapping_segments(extent, &[32, 16, 8, 4, 2, 1], 8);
+            let mut covered = 0;
+            let mut steps = vec![];
+            for s in segments {
+                let (Bound::Static(from), Bound::Static(to)) = (s.from, s.to) else { panic!("static") };
+                assert!(from <= covered && to > covered && to <= extent && (to - from) % s.step == 0);
+                covered = to;
+                steps.extend((from..to).step_by(s.step as usize).map(|at| (at, s.step)));
+            }
+            assert_eq!(covered, extent);
+            steps
+        };
+        assert_eq!(steps(55), [(0, 32), (32, 16), (47, 8)]);
+        assert_eq!(steps(62), [(0, 32), (30, 32)]);
+        assert_eq!(steps(56), [(0, 32), (32, 16), (48, 8)]);
+        assert_eq!(steps(27), [(0, 16), (11, 16)]);
+        assert_eq!(steps(14), [(0, 8), (6, 8)]);
+        assert_eq!(steps(7), [(0, 4), (3, 4)]);
+        assert_eq!(steps(33), [(0, 32), (32, 1)]);
+        assert_eq!(steps(3), [(0, 2), (2, 1)]);
+        assert_eq!(steps(1), [(0, 1)]);
+        (1..200).for_each(|extent| _ = steps(extent));
     }
 }

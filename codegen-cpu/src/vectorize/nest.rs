@@ -1,5 +1,6 @@
 //! A `linalg.generic` on memrefs as data: its loops, and how each operand is indexed by them.
 
+use monopour_contract::MAX_INTERLEAVED;
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{self, IteratorType, Structured};
 use monopour_ir::{Block, DYNAMIC, LinearForm, Op, Type, Value};
@@ -11,6 +12,8 @@ pub(super) enum Access {
     Invariant,
     /// One element.
     Contiguous,
+    /// A few elements of the last dimension, at most [`MAX_INTERLEAVED`].
+    Interleaved(i64),
     /// Any other.
     Strided,
 }
@@ -59,8 +62,19 @@ impl<'c> Operand<'c> {
         match (outside, last.factors[dim]) {
             (false, 0) => Access::Invariant,
             (false, 1) if self.unit_stride => Access::Contiguous,
+            (false, stride @ 2..=MAX_INTERLEAVED) if self.unit_stride => Access::Interleaved(stride),
             _ => Access::Strided,
         }
+    }
+
+    /// Bytes between the elements of two iterations of `dim`, where the layout is known.
+    pub(super) fn stride_bytes(&self, dim: usize) -> Option<i64> {
+        let strides = self.value.ty().as_memref()?.strides;
+        let size = i64::try_from(self.element().element_size_bytes()?).ok()?;
+        self.subscripts.iter().zip(strides).try_fold(0i64, |sum, (subscript, stride)| match subscript.factors[dim] {
+            0 => Some(sum),
+            factor => sum.checked_add(Some(stride).filter(|s| *s != DYNAMIC)?.checked_mul(factor)?.checked_mul(size)?),
+        })
     }
 
     /// Whether some subscript has `dim`.

@@ -61,8 +61,13 @@ fn outer<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, mut order: 
 
 /// Vectors outside, rows inside: loads that the rows share stay in the first-level cache.
 fn vectors<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>]) {
-    let choice = plan.choice;
-    for segment in e.segments(&nest.loops[choice.dim], &choice.widths(nest)) {
+    let (choice, l) = (plan.choice, &nest.loops[plan.choice.dim]);
+    // Elements that are filled, reduced and finished at once can be computed twice.
+    let segments = match nest.start {
+        Some(_) => e.segments_twice(l, &choice.widths(nest), choice.least),
+        None => e.segments(l, &choice.widths(nest)),
+    };
+    for segment in segments {
         e.for_each(segment, &[], &mut |e, here, _| {
             at[choice.dim] = here;
             blocks(e, nest, plan, at, segment.step);

@@ -33,7 +33,9 @@ use super::code::{Code, gcd};
 use super::evaluate::{Evaluator, is_vectorizable};
 use super::fitted::FittedChoice;
 use super::locals::Scratch;
+use super::model::TileOp;
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
+use factor::Factor;
 use form::Form;
 use monopour_contract::{KernelClass, MOST_ATTENTION_KEYS};
 use monopour_ir::Diagnostics;
@@ -94,11 +96,13 @@ fn lanes(form: &Form, kernel: &FittedChoice, neighbours: i64) -> Lanes {
         let divides = |l: &u32| *l <= kernel.vector_width && extent % i64::from(*l) == 0;
         [8, 4, 2].into_iter().find(divides).filter(|_| fits).unwrap_or(1)
     };
-    let on_results = form.after.iter().all(|op| is_vectorizable(op)) && is_vectorizable(form.weights);
+    let in_vectors = |op: &TileOp| is_vectorizable(op, kernel.native_halves);
+    let of_factor = |factor: &Factor| factor.is_vectorizable(kernel.native_halves);
+    let on_results = form.after.iter().all(|op| in_vectors(op)) && in_vectors(form.weights);
     Lanes {
-        size: widest(form.size, form.queries.is_vectorizable() && form.keys.is_vectorizable()),
-        keys: widest(gcd(neighbours, form.count.facts.divisor), form.pointwise.iter().all(|op| is_vectorizable(op))),
-        width: widest(form.width, form.weighted.is_vectorizable() && on_results),
+        size: widest(form.size, of_factor(&form.queries) && of_factor(&form.keys)),
+        keys: widest(gcd(neighbours, form.count.facts.divisor), form.pointwise.iter().all(|op| in_vectors(op))),
+        width: widest(form.width, of_factor(&form.weighted) && on_results),
     }
 }
 

@@ -24,13 +24,15 @@ mod tile;
 mod write;
 
 use super::code::Code;
+use super::elementwise;
 use super::evaluate::{Evaluator, Reach, is_vectorizable};
 use super::fitted::FittedChoice;
-use super::groups;
+use super::groups::{self, Group};
 use super::iterations;
-use super::locals::Scratch;
-use super::model::{Base, Source, TileOp};
+use super::locals::{self, Scratch};
+use super::model::{Base, Model, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
+use super::types::is_short_float;
 use axes::{Axes, Extent, Input};
 use monopour_contract::KernelClass;
 use monopour_ir::ops;
@@ -48,6 +50,9 @@ const MAX_ACCUMULATORS: i64 = 512;
 struct Plan<'c, 'm> {
     /// Contraction or convolution, for the report.
     class: KernelClass,
+    /// Groups that compute inputs in local buffers, and these buffers.
+    prologue: Vec<Group<'c>>,
+    padded: Vec<Base>,
     /// Ops before, the op with reductions, ops after.
     before: Vec<&'m TileOp<'c>>,
     op: &'m TileOp<'c>,
@@ -92,7 +97,8 @@ fn plan<'c, 'm>(
         return Err(Declined::ControlFlow);
     }
     let groups = groups::split(model);
-    let [group] = &groups[..] else { return Err(Declined::SeparateGroups) };
+    let Some((group, before_tile)) = groups.split_last() else { return Err(Declined::NotOneReduction) };
+    let padded = padded_inputs(model, before_tile)?;
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
     let mut reductions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
     let (Some((at, op)), None) = (reductions.next(), reductions.next()) else {
@@ -103,13 +109,13 @@ fn plan<'c, 'm>(
         return Err(Declined::NotPlain);
     }
     let written: Vec<Base> = before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(body, o.source)).collect();
-    let inputs = axes::inputs(body, op, &written)?;
-    let shared_lanes = kernel.shared_lanes.filter(|_| inputs.iter().all(|i| shuffles(body, i)));
+    let inputs = axes::inputs(body, op, &written, &padded)?;
+    let shared_lanes = kernel.shared_lanes.filter(|_| inputs.iter().all(|i| shuffles(body, i, kernel.native_halves)));
     let neighbours = shared_lanes.map_or(kernel.invocations(), i64::from);
     let axes = axes::axes(op, &inputs, neighbours)?;
     let evaluator = &Evaluator { along: axes.column, ..body.clone() };
     let (rows, columns) = (axes.extent(axes.row), axes.extent(axes.column));
-    let widest = match ops.iter().all(|op| is_vectorizable(op)) {
+    let widest = match ops.iter().all(|op| is_vectorizable(op, kernel.native_halves)) {
         // Workgroup memory has no wider vectors.
         true if kernel.staged => kernel.vector_width.min(4),
         true => kernel.vector_width,
@@ -121,15 +127,50 @@ fn plan<'c, 'm>(
     let most_iterations = if device.is_cpu_adapter() { iterations::MOST } else { i64::MAX };
     let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, kernel, tile, lanes, widest, most_iterations };
     let choice = setting.choose();
-    let mut stages: Vec<Option<Stage>> = vec![None; choice.sides.len()];
-    if kernel.staged && (tile.row_passes, tile.column_passes) == (1, 1) {
-        stages = choice.sides.iter().map(|s| stage::stage(s, &tile, lanes, choice.step)).collect();
-        let bytes = |s: &Stage| s.elements as u64 * element_bytes(evaluator, s.side.slice);
-        if stages.iter().flatten().map(bytes).sum::<u64>() > u64::from(device.limits.max_workgroup_storage_bytes) {
-            stages = vec![None; choice.sides.len()];
-        }
-    }
-    Ok(Plan { class: kernel.class, before, op, after, axes, rows, columns, choice, lanes, tile, stages })
+    let is_staged = kernel.staged && (tile.row_passes, tile.column_passes) == (1, 1);
+    let stages = if is_staged { staged(&setting, &choice, &padded, device) } else { vec![None; choice.sides.len()] };
+    let prologue = before_tile.to_vec();
+    Ok(Plan {
+        class: kernel.class,
+        prologue,
+        padded,
+        before,
+        op,
+        after,
+        axes,
+        rows,
+        columns,
+        choice,
+        lanes,
+        tile,
+        stages,
+    })
+}
+
+/// The copies of inputs in workgroup memory; none if it cannot hold all of them. Local buffers are there already.
+fn staged(
+    setting: &Setting<'_, '_, '_>,
+    choice: &Choice,
+    padded: &[Base],
+    device: &GpuDescription,
+) -> Vec<Option<Stage>> {
+    let model = setting.evaluator.model;
+    let is_local = |s: &Side| padded.contains(&model.slices[s.slice].base);
+    let stage = |s: &Side| stage::stage(s, &setting.tile, setting.lanes, choice.step).filter(|_| !is_local(s));
+    let stages: Vec<Option<Stage>> = choice.sides.iter().map(stage).collect();
+    let bytes = |s: &Stage| s.elements as u64 * element_bytes(setting.evaluator, s.side.slice);
+    let needed = stages.iter().flatten().map(bytes).sum::<u64>() + local_bytes(model, padded);
+    let fits = needed <= u64::from(device.limits.max_workgroup_storage_bytes);
+    if fits { stages } else { vec![None; choice.sides.len()] }
+}
+
+/// Bytes of local buffers in workgroup memory.
+fn local_bytes(model: &Model, bases: &[Base]) -> u64 {
+    let locals = bases.iter().filter_map(|base| match base {
+        Base::Local(local) => Some(&model.locals[*local]),
+        Base::Argument(_) => None,
+    });
+    locals.map(|local| local.elements.max(0) as u64 * local.element.element_size_bytes().unwrap_or(4).max(4)).sum()
 }
 
 /// Bytes of an element in workgroup memory.
@@ -152,9 +193,9 @@ fn is_plain(op: &TileOp) -> bool {
 }
 
 /// Whether an input's elements can be shuffled between lanes.
-fn shuffles(evaluator: &Evaluator<'_, '_>, input: &Input) -> bool {
+fn shuffles(evaluator: &Evaluator<'_, '_>, input: &Input, native_halves: bool) -> bool {
     let element: Type = evaluator.model.slices[input.slice].element;
-    element.float_width() == Some(32) || element.integer_width() == Some(32)
+    element.float_width() == Some(32) || element.integer_width() == Some(32) || is_short_float(element, native_halves)
 }
 
 /// Lanes along the columns of the result: as many as are aligned, but without idle lanes in the subgroup.
@@ -228,13 +269,48 @@ impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {
 
     fn write(&self, code: &mut Code<'c, '_>, site: &Site<'c, '_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
         let mut evaluator = Evaluator { along: self.axes.column, ..site.body.clone() };
+        let scratch = self.compute_inputs(code, site, &mut evaluator)?;
         evaluator.lanes = self.argument_lanes(&evaluator);
         write::write(code, &evaluator, self, site.kernel)?;
-        Ok(vec![])
+        Ok(scratch)
     }
 }
 
+/// The local buffers that groups before the one with the reduction fill and copy to; the tiles of padded inputs.
+fn padded_inputs(model: &Model, groups: &[Group]) -> Result<Vec<Base>, Declined> {
+    let mut bases = vec![];
+    for op in groups.iter().flat_map(|group| &group.ops).map(|i| &model.ops[*i]) {
+        let [output] = op.outputs() else { return Err(Declined::SeparateGroups) };
+        let Source::Slice(slice) = output.source else { return Err(Declined::SeparateGroups) };
+        let base = model.slices[slice].base;
+        if !matches!(base, Base::Local(_)) || !op.inner().is_empty() || op.outer.is_none() {
+            return Err(Declined::SeparateGroups);
+        }
+        if !bases.contains(&base) {
+            bases.push(base);
+        }
+    }
+    Ok(bases)
+}
+
 impl<'c> Plan<'c, '_> {
+    /// Writes the groups before the reduction; the local buffers get memory.
+    fn compute_inputs(
+        &self,
+        code: &mut Code<'c, '_>,
+        site: &Site<'c, '_, '_>,
+        evaluator: &mut Evaluator<'c, '_>,
+    ) -> Result<Vec<Scratch>, Diagnostics> {
+        if self.prologue.is_empty() {
+            return Ok(vec![]);
+        }
+        let scratch = locals::allocate(code, site.func, evaluator, &self.padded, site.place)?;
+        let linear = code.linear_id(site.kernel.workgroup_size);
+        let plain = Evaluator { along: None, lanes: HashMap::new(), ..evaluator.clone() };
+        elementwise::write_groups(code, &plain, &self.prologue, site.kernel, (linear, 1), &|_| true)?;
+        code.barrier()?;
+        Ok(scratch)
+    }
     /// The lane count of each argument; 1 where two accesses of it differ.
     fn argument_lanes(&self, evaluator: &Evaluator<'c, '_>) -> HashMap<Base, u32> {
         let mut out: HashMap<Base, u32> = HashMap::new();

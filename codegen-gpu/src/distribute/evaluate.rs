@@ -5,6 +5,7 @@
 
 use super::code::{Code, gcd};
 use super::model::{Base, Model, Operand, Slice, Source, TileOp};
+use super::types::is_short_float;
 use super::{body, indices};
 use crate::error;
 use monopour_ir::ops;
@@ -368,10 +369,11 @@ fn all<'c>(loops: &[Option<Value<'c>>]) -> Vec<Value<'c>> {
 }
 
 /// Whether the body of `op` can be computed on vectors: lane by lane ops on 32-bit types.
-pub(super) fn is_vectorizable(op: &TileOp) -> bool {
+pub(super) fn is_vectorizable(op: &TileOp, native_halves: bool) -> bool {
     let Some(body) = op.body else { return true };
-    let lane = |t: Type| t.float_width() == Some(32) || matches!(t.integer_width(), Some(1 | 32));
-    let memory = |t: Type| t.float_width() == Some(32) || t.integer_width() == Some(32);
+    let float = |t: Type| t.float_width() == Some(32) || is_short_float(t, native_halves);
+    let lane = |t: Type| float(t) || matches!(t.integer_width(), Some(1 | 32));
+    let memory = |t: Type| float(t) || t.integer_width() == Some(32);
     let body_fits = body.ops().iter().all(|o| {
         o.is(ops::linalg::YIELD)
             || (matches!(o.dialect(), "arith" | "math")

@@ -25,6 +25,8 @@ pub(super) struct FittedChoice {
     pub(super) shared_lanes: Option<u32>,
     /// Whether operands are staged in workgroup memory.
     pub(super) staged: bool,
+    /// Whether f16 is computed in f16.
+    pub(super) native_halves: bool,
 }
 
 impl FittedChoice {
@@ -48,6 +50,7 @@ impl FittedChoice {
             vector_width,
             shared_lanes: shared_lanes(&choice, device),
             staged: choice.sharing == Sharing::Workgroup,
+            native_halves: !device.has_wide_halves(),
             register_tile: choice.register_tile,
         })
     }

@@ -207,6 +207,7 @@ fn kernels(
         let mut rw = Rewriter::new(kernel.context());
         boundary::set_access(&mut rw, *kernel);
         iterations::limit(&mut rw, *kernel, device)?;
+        types::mark_short_floats(&mut rw, *kernel, device);
         types::check(*kernel, device)?;
     }
     Ok(done)

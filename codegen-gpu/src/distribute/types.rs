@@ -2,11 +2,34 @@
 
 use crate::emit::{is_double, works_on_bits};
 use crate::error;
-use monopour_ir::{Diagnostics, Op, Type, WalkOrder};
+use monopour_contract::attributes;
+use monopour_ir::{Attr, Diagnostics, Op, Rewriter, Type, Value, WalkOrder};
 use monopour_program::{GpuDescription, GpuFeature};
 
 /// The reason for an op of f64 on a device without 64-bit integers.
 pub(super) const NO_BITS: &str = "this takes 64-bit integers, and the adapter has none";
+
+/// Marks a kernel with floats of 16 bits: how it computes with f16, and how it stores single ones.
+pub(super) fn mark_short_floats<'c>(rw: &mut Rewriter<'c>, func: Op<'c>, device: &GpuDescription) {
+    let is_short = |value: &Value| value.ty().element().float_width() == Some(16);
+    let args = func.body().map(|b| b.args()).unwrap_or_default();
+    let results = || func.nested(WalkOrder::Pre).into_iter().flat_map(|op| op.results());
+    if !args.iter().any(is_short) && !results().any(|value| is_short(&value)) {
+        return;
+    }
+    let marks = [
+        (attributes::WIDE_HALVES, device.has_wide_halves()),
+        (attributes::SHORT_ENTRIES, device.has(GpuFeature::Int16)),
+    ];
+    for (mark, _) in marks.into_iter().filter(|(_, holds)| *holds) {
+        rw.set_attr(func, mark, Attr::unit(func.context()));
+    }
+}
+
+/// Whether a type is a float of 16 bits that is f32 in registers.
+pub(super) fn is_short_float(ty: Type, native_halves: bool) -> bool {
+    ty.float_width() == Some(16) && !(native_halves && ty == Type::f16(ty.context()))
+}
 
 /// Checks that every type of a distributed kernel exists on the device.
 pub(super) fn check(func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
@@ -35,8 +58,6 @@ pub(super) fn check(func: Op, device: &GpuDescription) -> Result<(), Diagnostics
 
 fn missing(ty: Type, device: &GpuDescription) -> Option<&'static str> {
     let (feature, why) = match (ty.float_width(), ty.integer_width()) {
-        // bf16 lies in words, and is computed in f32.
-        (Some(16), _) if ty == Type::f16(ty.context()) => (GpuFeature::F16, "the adapter has no 16-bit floats"),
         (Some(64), _) => (GpuFeature::F64, "the adapter has no 64-bit floats"),
         (_, Some(33..)) => (GpuFeature::Int64, "the adapter has no 64-bit integers"),
         _ => return None,

@@ -1,7 +1,8 @@
 //! `arith`: numbers, comparisons, conversions. All ops work lane by lane.
 
 use super::module::{Ex, Kernel, Lowered, Shape};
-use super::{brain, convert, narrow, types};
+use super::short_float::ShortFloat;
+use super::{convert, narrow, types};
 use crate::error;
 use monopour_ir::ops;
 use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
@@ -66,8 +67,8 @@ fn wrap<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, value: Lowered, shape: Shape) -
     if STAY.contains(&op.name()) {
         return value;
     }
-    if brain::is(op.result(0).ty()) {
-        return kernel.map(value, |k, a| brain::round(k, a, shape.lanes));
+    if let Some(short) = ShortFloat::of(kernel, op.result(0).ty()) {
+        return kernel.map(value, |k, a| short.round(k, a, shape.lanes));
     }
     match narrow::bits(op.result(0).ty()) {
         Some(bits) => kernel.map(value, |k, a| narrow::sign_extend(k, a, bits, shape.lanes)),
@@ -97,7 +98,8 @@ fn constant<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, shape: Shape) -> Result<Low
 fn dense<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, shape: Shape, value: &Attr<'c>) -> Result<Lowered, Diagnostics> {
     let bytes = value.elements_bytes().filter(|_| {
         let ty = op.result(0).ty();
-        shape.scalar.width == 4 && !ty.element().is_index() && narrow::bits(ty).is_none() && !brain::is(ty)
+        let short = ShortFloat::of(kernel, ty).is_some();
+        shape.scalar.width == 4 && !ty.element().is_index() && narrow::bits(ty).is_none() && !short
     });
     let Some(bytes) = bytes else {
         return Err(error::unsupported_type(

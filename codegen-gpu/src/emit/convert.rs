@@ -2,7 +2,8 @@
 
 use super::arith::unsigned_operand;
 use super::module::{Ex, Kernel, Lowered, Shape};
-use super::{brain, narrow, types};
+use super::short_float::ShortFloat;
+use super::{narrow, types};
 use crate::error;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op};
@@ -69,16 +70,19 @@ fn bitcast<'c>(
     to: Shape,
 ) -> Result<Lowered, Diagnostics> {
     let kind = to.scalar.kind;
-    if brain::is(op.operand(0).ty()) && kind == ScalarKind::Sint {
+    let short = |index: Option<usize>| {
+        ShortFloat::of(kernel, index.map_or_else(|| op.result(0).ty(), |index| op.operand(index).ty()))
+    };
+    if let (Some(short), ScalarKind::Sint) = (short(Some(0)), kind) {
         Ok(kernel.map(a, |k, a| {
-            let word = brain::to_word(k, a, from.lanes);
+            let word = short.to_word(k, a, from.lanes);
             let word = k.bitcast(word, ScalarKind::Sint);
             narrow::sign_extend(k, word, 16, from.lanes)
         }))
-    } else if brain::is(op.result(0).ty()) && from.scalar.kind == ScalarKind::Sint {
+    } else if let (Some(short), ScalarKind::Sint) = (short(None), from.scalar.kind) {
         Ok(kernel.map(a, |k, a| {
             let word = k.bitcast(a, ScalarKind::Uint);
-            brain::from_word(k, word, from.lanes)
+            short.of_word(k, word, from.lanes)
         }))
     } else if from.scalar.width != to.scalar.width {
         half_bits(kernel, op, a, from, to)

@@ -1,7 +1,8 @@
 //! `gpu`: ids, subgroup operations, barriers.
 
 use super::module::{Ex, Kernel, Lowered};
-use super::{brain, types};
+use super::short_float::ShortFloat;
+use super::types;
 use crate::error;
 use monopour_ir::ops;
 use monopour_ir::typed::gpu::{AllReduceOperation as A, Dimension, ShuffleMode, dimension};
@@ -112,7 +113,7 @@ fn reduce<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let mut shape = types::shape(kernel, op, op.operand(0).ty())?;
     shape.lanes = shape.lanes.min(4);
     let value = kernel.operand(op, 0);
-    let rounds = brain::is(op.result(0).ty());
+    let short = ShortFloat::of(kernel, op.result(0).ty());
     let lowered = kernel.map(value, |k, argument| {
         let result = k.subgroup_result(shape);
         k.push(Statement::SubgroupCollectiveOperation {
@@ -121,7 +122,7 @@ fn reduce<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
             argument,
             result,
         });
-        if rounds { brain::round(k, result, shape.lanes) } else { result }
+        short.map_or(result, |short| short.round(k, result, shape.lanes))
     });
     kernel.set(op.result(0), lowered);
     Ok(())

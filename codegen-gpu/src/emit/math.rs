@@ -2,7 +2,8 @@
 
 use super::arith::{float32, is_nan};
 use super::module::{Ex, Kernel, Lowered, Shape};
-use super::{brain, types};
+use super::short_float::ShortFloat;
+use super::types;
 use crate::error;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op};
@@ -43,8 +44,10 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
     };
     let narrows = is_half && result.scalar == naga::Scalar::F16;
     let lowered = if narrows { kernel.map(lowered, |k, a| k.convert(a, naga::ScalarKind::Float, 2)) } else { lowered };
-    let rounds = brain::is(op.result(0).ty()) && !is_exact(op.name());
-    let lowered = if rounds { kernel.map(lowered, |k, a| brain::round(k, a, result.lanes)) } else { lowered };
+    let lowered = match ShortFloat::of(kernel, op.result(0).ty()).filter(|_| !is_exact(op.name())) {
+        Some(short) => kernel.map(lowered, |k, a| short.round(k, a, result.lanes)),
+        None => lowered,
+    };
     kernel.set(op.result(0), lowered);
     Ok(())
 }

@@ -1,13 +1,17 @@
 //! Buffers: binding arguments, local memory, scalar and wide loads and stores at a linear index.
 
 use super::module::{Buffer, Ex, Kernel, Layout, Lowered, Shape};
-use super::{brain, packed, types};
+use super::short_float::ShortFloat;
+use super::{packed, types};
 use crate::error;
 use monopour_ir::ops;
 use monopour_ir::typed::gpu;
 use monopour_ir::{Block, Diagnostics, Op, Type, Value, WalkOrder};
 use monopour_program::{Access, GpuFeature};
 use naga::{AddressSpace, BinaryOperator as B, Expression, Scalar, ScalarKind, StorageAccess, TypeInner};
+
+/// The entry of a buffer of single 16-bit floats.
+const U16: Scalar = Scalar { kind: ScalarKind::Uint, width: 2 };
 
 /// The access of an op: buffer operand, its position, lanes.
 fn accessed<'c>(op: Op<'c>) -> Option<(Value<'c>, u32)> {
@@ -26,8 +30,8 @@ fn lanes_of(value: Value) -> u32 {
 
 /// The layout of each argument: lanes are those of its accesses, 0 for an unused one. Types narrower than a word lie in
 /// arrays of words, which are atomic where single elements are stored.
-pub(super) fn argument_forms(body: Block) -> Result<Vec<Form>, Diagnostics> {
-    let mut forms: Vec<Form> = body.args().into_iter().map(|a| Form::new(a.ty())).collect();
+pub(super) fn argument_forms(kernel: &Kernel, body: Block) -> Result<Vec<Form>, Diagnostics> {
+    let mut forms: Vec<Form> = body.args().into_iter().map(|a| Form::new(kernel, a.ty())).collect();
     let Some(func) = body.parent_op() else { return Ok(forms) };
     for op in func.nested(WalkOrder::Pre) {
         let Some((buffer, n)) = accessed(op) else { continue };
@@ -38,6 +42,8 @@ pub(super) fn argument_forms(body: Block) -> Result<Vec<Form>, Diagnostics> {
         let form = &mut forms[i];
         if let Some(bits) = form.packed_bits {
             form.atomic |= op.name().ends_with(".store") && n * bits < 32;
+            form.mixed |= form.lanes != 0 && form.lanes != n;
+            form.lanes = n;
         } else if form.lanes != 0 && form.lanes != n {
             return Err(error::mixed_lanes(op, form.lanes, n));
         } else {
@@ -56,16 +62,26 @@ pub(super) struct Form {
     packed_bits: Option<u32>,
     /// Whether single elements are stored, by atomics.
     atomic: bool,
+    /// Whether accesses of packed elements differ in their lanes.
+    mixed: bool,
 }
 
 impl Form {
-    fn new(ty: Type) -> Self {
+    fn new(kernel: &Kernel, ty: Type) -> Self {
         let packed_bits = match ty.element().integer_width() {
             Some(1 | 8) => Some(8),
             Some(16) => Some(16),
-            _ => brain::is(ty).then_some(16),
+            _ => ShortFloat::of(kernel, ty).map(|_| 16),
         };
-        Self { lanes: 0, packed_bits, atomic: false }
+        Self { lanes: 0, packed_bits, atomic: false, mixed: false }
+    }
+
+    /// Words of one array entry of packed elements: those of an access, if all are alike.
+    fn words(self, bits: u32) -> u32 {
+        match self.lanes * bits / 32 {
+            words @ (2 | 4) if !self.mixed => words,
+            _ => 1,
+        }
     }
 }
 
@@ -86,9 +102,18 @@ pub(super) fn bind<'c>(
     };
     let scalar = types::scalar(kernel, func, memref.element)?;
     let lanes = form.lanes.max(1);
-    let (base, stride_bytes, layout) = if let Some(bits) = form.packed_bits {
-        let inner = if form.atomic { TypeInner::Atomic(Scalar::U32) } else { TypeInner::Scalar(Scalar::U32) };
-        (kernel.ty(inner), 4, Layout::Packed { bits, atomic: form.atomic })
+    let single = kernel.short_entries && lanes == 1 && !form.mixed;
+    let short = ShortFloat::of(kernel, memref.element).filter(|_| single);
+    let (base, stride_bytes, layout) = if let Some(short) = short {
+        kernel.features.insert(GpuFeature::Int16);
+        (kernel.plane_type(Shape { scalar: U16, lanes: 1 }), 2, Layout::Short(short))
+    } else if let Some(bits) = form.packed_bits {
+        let words = form.words(bits);
+        let base = match form.atomic {
+            true => kernel.ty(TypeInner::Atomic(Scalar::U32)),
+            false => kernel.plane_type(Shape { scalar: Scalar::U32, lanes: words }),
+        };
+        (base, 4 * words, Layout::Packed { bits, words })
     } else if memref.element.is_index() {
         (kernel.plane_type(Shape { scalar: Scalar::I32, lanes: 2 }), 8, Layout::Index)
     } else if matches!(memref.element.integer_width(), Some(2..=31)) {
@@ -133,14 +158,20 @@ pub(super) fn load<'c>(
 ) -> Result<(), Diagnostics> {
     let shape = types::shape(kernel, op, op.result(0).ty())?;
     let (buffer, index) = found(kernel, op, buffer, indices)?;
-    if let Layout::Packed { bits, .. } = buffer.layout {
-        let lowered = packed::load(kernel, op, packed::Place { array: buffer.pointer, index, bits }, shape)?;
+    if let Layout::Packed { bits, words } = buffer.layout {
+        let place = packed::Place { array: buffer.pointer, index, bits, words };
+        let short = ShortFloat::of(kernel, op.result(0).ty());
+        let lowered = packed::load(kernel, op, place, (shape, short))?;
         kernel.set(op.result(0), lowered);
         return Ok(());
     }
     let pointer = entry(kernel, op, buffer, index, shape.lanes)?;
     let loaded = kernel.load(pointer);
     let lowered = match buffer.layout {
+        Layout::Short(short) => {
+            let word = kernel.convert(loaded, ScalarKind::Uint, 4);
+            Lowered::One(short.of_word(kernel, word, 1))
+        }
         Layout::Index => Lowered::One(kernel.add(Expression::AccessIndex { base: loaded, index: 0 })),
         _ if buffer.lanes == 8 => unpack(kernel, loaded, shape),
         _ => Lowered::One(loaded),
@@ -159,13 +190,21 @@ pub(super) fn store<'c>(
     let shape = types::shape(kernel, op, op.operand(0).ty())?;
     let (buffer, index) = found(kernel, op, buffer, indices)?;
     let value = kernel.operand(op, 0);
-    if let Layout::Packed { bits, .. } = buffer.layout {
-        return packed::store(kernel, op, packed::Place { array: buffer.pointer, index, bits }, value, shape);
+    if let Layout::Packed { bits, words } = buffer.layout {
+        let place = packed::Place { array: buffer.pointer, index, bits, words };
+        let short = ShortFloat::of(kernel, op.operand(0).ty());
+        return packed::store(kernel, op, place, value, (shape, short));
     }
     let pointer = entry(kernel, op, buffer, index, shape.lanes)?;
     let value = match value {
         Lowered::One(e) if buffer.layout == Layout::Index => index_words(kernel, e),
-        Lowered::One(e) => e,
+        Lowered::One(e) => match buffer.layout {
+            Layout::Short(short) => {
+                let word = short.to_word(kernel, e, 1);
+                kernel.convert(word, ScalarKind::Uint, 2)
+            }
+            _ => e,
+        },
         Lowered::Planes(planes) => pack(kernel, planes),
     };
     kernel.store(pointer, value);

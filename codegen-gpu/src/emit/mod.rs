@@ -15,17 +15,17 @@
 //!
 //! Representation: `index` is i32 (no buffer has 2^31 elements: bindings end at 2 GiB) and takes eight bytes in a buffer,
 //! signless integers are signed, integers of 2 to 31 bits are sign-extended i32. i1 is bool; in a buffer it is a byte of
-//! value 0 or 1. bf16 is f32. Bytes and halves of a buffer lie in words; a store of a single one is two atomics, which keeps its
-//! neighbours. `vector<8xT>` of 32-bit elements is two `vec4<T>`, the elements of even and of odd position, and one
+//! value 0 or 1. bf16 is f32, and so is f16 where the kernel says so. Bytes and halves of a buffer lie in words, an access
+//! of 8 or 16 bytes in one vector of them; a store of a single one is two atomics, which keeps its neighbours, or the store
+//! of a u16. `vector<8xT>` of 32-bit elements is two `vec4<T>`, the elements of even and of odd position, and one
 //! `vec4<u64>` in memory: on adapters with 64-bit integers one wide access costs as much as a narrow one.
 //!
 //! The files: one per dialect (`arith`, `math`, `memref`, `vector`, `scf`, `gpu`), `module` (the builder), `types`,
-//! `scalars` (scalar arguments), `convert`, `bits`, and the representations `narrow`, `packed`, `brain` (bf16) and `wide`
-//! (f64).
+//! `scalars` (scalar arguments), `convert`, `bits`, and the representations `narrow`, `packed`, `short_float`
+//! (bf16, f16) and `wide` (f64).
 
 mod arith;
 mod bits;
-mod brain;
 mod convert;
 mod gpu;
 mod math;
@@ -35,6 +35,7 @@ mod narrow;
 mod packed;
 mod scalars;
 mod scf;
+mod short_float;
 mod types;
 mod vector;
 mod wide;
@@ -83,7 +84,7 @@ fn translate(module: &Module, kernel_func: Op) -> Result<(GpuKernel, naga::Modul
         kernel_func.symbol_name().ok_or_else(|| error::bad_kernel_attr(kernel_func, "the function has no name"))?;
     let workgroup_size = workgroup_size(kernel_func)?;
     let body = kernel_func.body().ok_or_else(|| error::not_a_tile(kernel_func, "the function has no body"))?;
-    let mut kernel = Kernel::new();
+    let mut kernel = Kernel::new(kernel_func);
     let bindings = bind_arguments(&mut kernel, kernel_func, body)?;
     let scalars = scalars::bind(&mut kernel, kernel_func, body, bindings.len() as u32)?;
     emit_block(&mut kernel, body)?;
@@ -132,7 +133,7 @@ fn is_written(arg: Value) -> bool {
 }
 
 fn bind_arguments<'c>(kernel: &mut Kernel<'c>, func: Op<'c>, body: Block<'c>) -> Result<Vec<Binding>, Diagnostics> {
-    let forms = memref::argument_forms(body)?;
+    let forms = memref::argument_forms(kernel, body)?;
     let mut bindings = Vec::new();
     for (i, arg) in body.args().into_iter().enumerate().filter(|(_, arg)| arg.ty().is_memref()) {
         let access = access_of(func, i);
@@ -192,6 +193,7 @@ fn entry_name(symbol: &str, text: String) -> Option<(String, String)> {
 fn validate(module: &naga::Module) -> Result<naga::valid::ModuleInfo, String> {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
     let capabilities = Capabilities::SHADER_INT64
+        | Capabilities::SHADER_INT16
         | Capabilities::SHADER_FLOAT16
         | Capabilities::SHADER_FLOAT16_IN_FLOAT32
         | Capabilities::FLOAT64

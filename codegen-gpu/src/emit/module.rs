@@ -1,5 +1,7 @@
 //! Builder of one kernel: handles naga's emit ranges, and maps MLIR values to expressions.
 
+use super::short_float::ShortFloat;
+use monopour_contract::attributes;
 use monopour_ir::{Op, Value};
 use monopour_program::GpuFeature;
 use naga::{
@@ -43,8 +45,10 @@ pub(super) struct Buffer {
 pub(super) enum Layout {
     /// An entry is an element or a vector of them.
     Plain,
-    /// Words hold several elements of 8 or 16 bits each.
-    Packed { bits: u32, atomic: bool },
+    /// Words hold several elements of 8 or 16 bits each; an entry is so many words.
+    Packed { bits: u32, words: u32 },
+    /// An entry is a u16 with the bits of a float.
+    Short(ShortFloat),
     /// An entry is a 64-bit number as two words; only the low one is used.
     Index,
 }
@@ -61,11 +65,18 @@ pub(super) struct Kernel<'c> {
     values: HashMap<Value<'c>, Lowered>,
     buffers: HashMap<Value<'c>, Buffer>,
     pub(super) features: BTreeSet<GpuFeature>,
+    /// Whether f16 is f32 in registers.
+    pub(super) wide_halves: bool,
+    /// Whether buffers of single 16-bit floats are arrays of u16.
+    pub(super) short_entries: bool,
 }
 
 impl<'c> Kernel<'c> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(func: Op) -> Self {
+        let has = |attr: &str| func.attr(attr).is_some();
         Self {
+            wide_halves: has(attributes::WIDE_HALVES),
+            short_entries: has(attributes::SHORT_ENTRIES),
             module: Module::default(),
             function: Function::default(),
             blocks: vec![naga::Block::new()],
@@ -245,6 +256,11 @@ impl<'c> Kernel<'c> {
             None => self.ty(TypeInner::Scalar(scalar)),
             Some(size) => self.ty(TypeInner::Vector { size, scalar }),
         }
+    }
+    /// Records the feature; the WGSL writer enables f16 where a type says so, and only there.
+    pub(super) fn use_f16(&mut self) {
+        self.features.insert(GpuFeature::F16);
+        self.plane_type(Shape { scalar: Scalar::F16, lanes: 1 });
     }
     /// An array type; `len` 0 is a runtime-sized one.
     pub(super) fn array_type(&mut self, base: Handle<Type>, stride_bytes: u32, len: u32) -> Handle<Type> {

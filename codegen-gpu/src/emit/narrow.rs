@@ -1,7 +1,7 @@
 //! Integers of 2 to 31 bits: sign-extended i32 in registers, wrapped after ops that may leave their range.
 
-use super::brain;
 use super::module::{Ex, Kernel, Shape};
+use super::short_float::ShortFloat;
 use monopour_ir::Type;
 use naga::{BinaryOperator as B, Expression, MathFunction as M, Scalar, ScalarKind};
 
@@ -35,9 +35,11 @@ pub(super) fn bit(k: &mut Kernel, a: Ex, lanes: u32) -> Ex {
 
 /// A scalar of at most 32 bits from the low bits of a word.
 pub(super) fn from_word<'c>(k: &mut Kernel<'c>, ty: Type<'c>, scalar: Scalar, word: Ex) -> Ex {
+    if let Some(short) = ShortFloat::of(k, ty) {
+        return short.of_word(k, word, 1);
+    }
     match (scalar.kind, scalar.width) {
         (ScalarKind::Bool, _) => bit(k, word, 1),
-        (ScalarKind::Float, 4) if brain::is(ty) => brain::from_word(k, word, 1),
         (ScalarKind::Float, 2) => half_from_word(k, word),
         (kind, _) => {
             let value = k.bitcast(word, kind);

@@ -17,7 +17,7 @@ pub(super) fn scalar<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, ty: Type<'c>) -> R
         (_, Some(1)) => (Scalar::BOOL, None),
         (Some(64), _) => (Scalar::F64, Some(GpuFeature::F64)),
         (_, Some(64)) => (Scalar { kind: ScalarKind::Sint, width: 8 }, Some(GpuFeature::Int64)),
-        (Some(16), _) if ty == Type::f16(ty.context()) => {
+        (Some(16), _) if ty == Type::f16(ty.context()) && !kernel.wide_halves => {
             (Scalar { kind: ScalarKind::Float, width: 2 }, Some(GpuFeature::F16))
         }
         (Some(16), _) => (Scalar::F32, None),
@@ -25,8 +25,7 @@ pub(super) fn scalar<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, ty: Type<'c>) -> R
     };
     kernel.features.extend(feature);
     if feature == Some(GpuFeature::F16) {
-        // The WGSL writer enables f16 where a type says so, and only there.
-        kernel.plane_type(Shape { scalar: result, lanes: 1 });
+        kernel.use_f16();
     }
     Ok(result)
 }

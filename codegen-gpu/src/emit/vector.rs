@@ -1,7 +1,8 @@
 //! `vector`: building and extracting. Element i of eight is in plane i % 2 at position i / 2.
 
 use super::module::{Ex, Kernel, Lowered, Shape};
-use super::{brain, memref, types};
+use super::short_float::ShortFloat;
+use super::{memref, types};
 use crate::error;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Value};
@@ -31,11 +32,13 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
         ops::vector::INSERT => insert(kernel, op, shape)?,
         ops::vector::SHUFFLE => shuffle(kernel, op, shape)?,
         ops::vector::BITCAST => bitcast(kernel, op, shape)?,
-        ops::vector::FMA if brain::is(op.result(0).ty()) => {
+        ops::vector::FMA => {
             let value = fma(kernel, op);
-            kernel.map(value, |k, a| brain::round(k, a, shape.lanes))
+            match ShortFloat::of(kernel, op.result(0).ty()) {
+                Some(short) => kernel.map(value, |k, a| short.round(k, a, shape.lanes)),
+                None => value,
+            }
         }
-        ops::vector::FMA => fma(kernel, op),
         _ => return Err(error::unsupported_op(op)),
     };
     kernel.set(op.result(0), lowered);
@@ -109,7 +112,9 @@ fn shuffle<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, shape: Shape) -> Result<Lowe
 
 fn bitcast<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, shape: Shape) -> Result<Lowered, Diagnostics> {
     let from = types::shape(kernel, op, op.operand(0).ty())?;
-    if from.lanes != shape.lanes || brain::is(op.operand(0).ty()) != brain::is(op.result(0).ty()) {
+    if from.lanes != shape.lanes
+        || ShortFloat::of(kernel, op.operand(0).ty()) != ShortFloat::of(kernel, op.result(0).ty())
+    {
         return Err(error::unsupported_op(op));
     }
     let a = kernel.operand(op, 0);

@@ -7,7 +7,6 @@
 use monopour::onnx::Model;
 use monopour::program::Map;
 use monopour::{CompileOptions, Error, Program};
-use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
 /// The source of a program.
@@ -39,13 +38,13 @@ pub fn load(model: &Path, options: &CompileOptions) -> Result<(Program, Origin),
 
 /// The artifact's path.
 fn artifact(model: &Path, source: &Model, options: &CompileOptions) -> Result<PathBuf, Error> {
-    let mut hash = Sha256::new();
-    hash.update(format!("{} {:?}", monopour::VERSION, options.targets));
-    hash.update(&Map::open(model)?[..]);
+    let mut hash = blake3::Hasher::new();
+    hash.update(format!("{} {:?}", monopour::VERSION, options.targets).as_bytes());
+    hash.update_rayon(&Map::open(model)?[..]);
     // Weights that the model keeps in files of their own.
     for file in &source.external_files {
-        hash.update(&Map::open(file)?[..]);
+        hash.update_rayon(&Map::open(file)?[..]);
     }
-    let key: String = hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let key: String = hash.finalize().as_bytes()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(model.with_extension(format!("{key}.mpr")))
 }

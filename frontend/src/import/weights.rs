@@ -55,6 +55,10 @@ impl WeightTable {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Weight)> {
         self.0.iter().map(|(name, weight)| (name.as_str(), weight))
     }
+    /// Adds a weight.
+    pub(crate) fn insert(&mut self, name: String, weight: Weight) {
+        self.0.insert(name, weight);
+    }
     /// Number of weights.
     pub fn len(&self) -> usize {
         self.0.len()

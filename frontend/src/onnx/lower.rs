@@ -2,7 +2,6 @@
 //!
 //! Ensures: one function `main`; names of arguments and results in `monopour.name`; an op's location is its node's name.
 
-use super::DataType;
 use super::builder::{Builder, Failure};
 use super::graph::{Attribute, Graph, ValueInfo, ValueType, domain_name};
 use super::model::Model;
@@ -10,6 +9,7 @@ use super::nodes::{HELP, Names};
 use super::operand::{Known, Operand};
 use super::registry::Registry;
 use super::symbolic::{Dim, Symbol};
+use super::{DataType, batch_norms};
 use crate::import::{Weight, WeightTable};
 use monopour_contract::attributes;
 use monopour_ir::{
@@ -69,8 +69,10 @@ fn fill(
     b.found.0.extend(missing_diagnostic(model, registry));
     let inputs = inputs(&mut b, model, sizes);
     let names = arguments(&mut b, block, &inputs).map_err(diagnostics)?;
-    b.enter(&model.graph, names);
-    b.nodes(&model.graph);
+    let folded = batch_norms::fold(&model.graph);
+    let graph = folded.as_ref().unwrap_or(&model.graph);
+    b.enter(graph, names);
+    b.nodes(graph);
     b.loc = Location::unknown(cx);
     let results = results(&mut b, model);
     if b.found.has_errors() {

@@ -5,12 +5,13 @@
 //!   --lower--> func.func of linalg on tensors, constants with their weights
 //! ```
 //!
-//! * [`Model`]: an open file. `lower`: its function. `nodes`: the nodes, one by one, by the [`Registry`].
+//! * [`Model`]: an open file. `lower`: its function. `nodes`: the nodes, one by one, by the [`Registry`]; `batch_norms`: norms as weights.
 //! * `symbolic`: sizes as expressions; `operand`: values with their types, and with their elements where these are known.
 //! * `builder`: ops on these values, `predicate`: comparisons; `structured`: its linalg ops; `reshape`: its views; `fold`: known elements;
 //!   `run_time`: sizes that data decides; `narrow`, `narrow_ops`: elements of less than 16 bits.
 //! * `node`: what a lowering reads of its node; `ops`: the lowerings, a file per family.
 
+mod batch_norms;
 pub mod builder;
 mod data_type;
 mod fold;

@@ -1,11 +1,11 @@
 //! ONNX models: what is refused, and what the import makes of shapes, constants and functions.
 
 use monopour_frontend::import::{ImportOptions, run_onnx};
-use monopour_frontend::onnx::DataType::F32;
+use monopour_frontend::onnx::DataType::{Bool, F32};
 use monopour_frontend::onnx::Model;
 use monopour_frontend::onnx::proto::{FunctionProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto};
 use monopour_ir::{Context, Diagnostics};
-use monopour_testkit::onnx::{floats, ints, model, node, value, with_int};
+use monopour_testkit::onnx::{floats, graph, ints, model, node, untyped, value, with_graph, with_int};
 use prost::Message;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -106,6 +106,74 @@ fn constants_that_cannot_be_read_are_refused() {
     refused(open(&proto), "F0044", "initializer 'w': its file ../w.bin is not in the model's folder");
     proto.graph.as_mut().expect("a graph").initializer = vec![TensorProto { dims: vec![1 << 60], ..ints("w", &[1]) }];
     refused(open(&proto), "F0044", "too large");
+}
+
+/// A convolution with a bias, and a norm of it.
+fn normed(more: Vec<NodeProto>, output: &str) -> ModelProto {
+    let conv = node("Conv", &["x", "w", "b"], &["c"]);
+    let norm = node("BatchNormalization", &["c", "scale", "shift", "mean", "variance"], &["n"]);
+    let pairs = |name: &str, values: [f32; 2]| floats(name, &[2], &values);
+    let constants = vec![
+        floats("w", &[2, 1, 1, 2], &[1.0, 2.0, 3.0, 4.0]),
+        pairs("b", [0.5, -1.0]),
+        pairs("scale", [2.0, 3.0]),
+        pairs("shift", [1.5, 0.0]),
+        pairs("mean", [1.5, 2.0]),
+        pairs("variance", [4.0 - 1e-5, 1.0 - 1e-5]),
+    ];
+    let nodes = [vec![conv, norm], more].concat();
+    model(vec![value("x", F32, &["1", "1", "4", "4"])], nodes, constants, output)
+}
+
+#[test]
+fn norms_are_folded_into_weights() {
+    let products = |proto: &ModelProto| {
+        let text = import(proto, &[]).expect("imports");
+        (text.matches("arith.mulf").count(), text)
+    };
+    let (alone, text) = products(&normed(vec![], "n"));
+    // Factors 1 and 3; 0.5 - 1.5 + 1.5 and (-1 - 2) * 3.
+    assert_eq!(alone, 1, "{text}");
+    assert!(text.contains("[1.000000e+00, 2.000000e+00]") && text.contains("[9.000000e+00, 1.200000e+01]"), "{text}");
+    assert!(text.contains("dense<[5.000000e-01, -9.000000e+00]>"), "{text}");
+    // Products whose output channels lie in other ways.
+    for (product, shape) in [
+        (node("ConvTranspose", &["x", "k"], &["c"]), vec![1, 2, 1, 2]),
+        (with_int(node("Gemm", &["z", "k", "b"], &["c"]), "transB", 1), vec![2, 3]),
+        (node("Gemm", &["z", "k"], &["c"]), vec![3, 2]),
+    ] {
+        let mut proto = normed(vec![], "n");
+        let of = proto.graph.as_mut().expect("a graph");
+        of.node[0] = product;
+        of.input.push(value("z", F32, &["5", "3"]));
+        let elements: Vec<f32> = (0..shape.iter().product::<i64>()).map(|v| v as f32).collect();
+        of.initializer.push(floats("k", &shape, &elements));
+        assert_eq!(products(&proto).0, 1);
+    }
+    // Another reader of the convolution, and its result as the model's.
+    assert_eq!(products(&normed(vec![node("Add", &["c", "n"], &["s"])], "s")).0, 2);
+    let mut both = normed(vec![], "n");
+    both.graph.as_mut().expect("a graph").output.push(untyped("c"));
+    assert_eq!(products(&both).0, 2);
+    // A reader in a graph within a node.
+    let branch = |name: &str| graph(vec![], vec![node("Neg", &["c"], &[name])], &[name]);
+    let chosen =
+        with_graph(with_graph(node("If", &["p"], &["i"]), "then_branch", branch("t")), "else_branch", branch("e"));
+    let mut within = normed(vec![chosen, node("Add", &["i", "n"], &["s"])], "s");
+    within.graph.as_mut().expect("a graph").input.push(value("p", Bool, &[]));
+    assert_eq!(products(&within).0, 2);
+    // Numbers that are not constant.
+    let mut given = normed(vec![], "n");
+    let of = given.graph.as_mut().expect("a graph");
+    of.initializer.retain(|c| c.name != "mean");
+    of.input.push(value("mean", F32, &["2"]));
+    assert_eq!(products(&given).0, 2);
+    // A factor that is no number.
+    let mut broken = normed(vec![], "n");
+    broken.graph.as_mut().expect("a graph").initializer.iter_mut().filter(|c| c.name == "variance").for_each(|c| {
+        *c = floats("variance", &[2], &[-1.0, 1.0]);
+    });
+    assert_eq!(products(&broken).0, 2);
 }
 
 #[test]

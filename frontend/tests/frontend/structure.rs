@@ -245,25 +245,35 @@ func.func @main(%x: tensor<24x9x7xf32>, %w: tensor<40x24xf32>, %f: tensor<40x9x7
     assert_eq!((whole.name(), whole.result(0).ty().shape()), ("tensor.expand_shape", Some(vec![40, 9, 7])));
 }
 
-/// A convolution of stride 2, of enough work to be unfolded; and one whose channels are innermost, which is not.
+/// Convolutions of enough work, whose lines are strided or shorter than half a vector, are unfolded.
 #[test]
-fn strided_lines_are_unfolded() {
-    let conv = |name: &str, image: &str, filter: &str, out: &str| {
+fn strided_and_short_lines_are_unfolded() {
+    let conv = |name: &str, stride: i64, [image, filter, out]: [&str; 3]| {
         format!(
             "func.func @main(%x: tensor<{image}xf32>, %w: tensor<{filter}xf32>, %f: tensor<{out}xf32>) -> tensor<{out}xf32> {{
-  %c = linalg.{name} {{strides = dense<2> : vector<2xi64>}}
+  %c = linalg.{name} {{strides = dense<{stride}> : vector<2xi64>}}
     ins(%x, %w : tensor<{image}xf32>, tensor<{filter}xf32>) outs(%f : tensor<{out}xf32>) -> tensor<{out}xf32>
   return %c : tensor<{out}xf32>
 }}"
         )
     };
+    let (planes, depth) = ("conv_2d_nchw_fchw", "depthwise_conv_2d_nchw_chw");
     for (text, unfolded) in [
-        (conv("conv_2d_nchw_fchw", "1x8x31x29", "32x8x3x3", "1x32x15x14"), Some(vec![1, 8, 3, 3, 15, 14])),
-        (conv("conv_2d_nchw_fchw", "1x8x31x29", "2x8x3x3", "1x2x15x14"), None),
-        (conv("conv_2d_nhwc_hwcf", "1x31x29x8", "3x3x8x32", "1x15x14x32"), None),
+        (conv(planes, 2, ["1x8x31x29", "32x8x3x3", "1x32x15x14"]), Some(vec![1, 8, 3, 3, 15, 14])),
+        (conv(planes, 1, ["1x64x9x9", "32x64x3x3", "1x32x7x7"]), Some(vec![1, 64, 3, 3, 7, 7])),
+        (conv(planes, 5, ["1x64x35x64", "8x64x3x4", "1x8x7x13"]), Some(vec![1, 64, 3, 4, 7, 13])),
+        // Little work, or few channels that share the windows.
+        (conv(planes, 2, ["1x8x31x29", "2x8x3x3", "1x2x15x14"]), None),
+        (conv(planes, 2, ["1x64x31x29", "8x64x3x3", "1x8x15x14"]), None),
+        (conv(depth, 2, ["1x512x31x29", "512x3x3", "1x512x15x14"]), None),
+        // Long lines, of which vectors are picked; and lines of half a vector.
+        (conv(planes, 2, ["1x8x31x99", "32x8x3x3", "1x32x15x49"]), None),
+        (conv(planes, 1, ["1x64x9x10", "32x64x3x3", "1x32x7x8"]), None),
+        // Vectors of channels.
+        (conv("conv_2d_nhwc_hwcf", 2, ["1x31x29x8", "3x3x8x32", "1x15x14x32"]), None),
     ] {
         let module = import_text(&text).expect("imports").module;
-        unfold::run(&module).expect("unfolds");
+        unfold::run(&module, &CpuTarget::parse("x86-64-v4").expect("a known CPU")).expect("unfolds");
         reparses(&module);
         let generics = module.op().find_all("linalg.generic");
         assert_eq!(generics.len(), 1 + usize::from(unfolded.is_some()), "{text}");

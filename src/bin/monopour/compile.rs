@@ -5,6 +5,7 @@ use crate::progress::Progress;
 use crate::source::{self, SourceArgs};
 use clap::Args;
 use monopour::pipeline::{Compiled, PHASES};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,8 +105,9 @@ fn print_report(args: &CompileArgs, compiled: &Compiled) -> Result<(), Failure> 
             eprintln!("// after {} for {}\n{}", dump.phase, dump.target, dump.text);
         }
     }
-    for remark in &compiled.report.remarks.0 {
-        eprintln!("{}", crate::failure::cut_lines(&remark.to_string()));
+    for (text, times) in counted(compiled.report.remarks.0.iter().map(ToString::to_string)) {
+        let repeated = if times > 1 { format!("\n  note: {times} remarks like this one") } else { String::new() };
+        eprintln!("{}{repeated}", crate::failure::cut_lines(&text));
     }
     if args.time_phases {
         for timing in &compiled.report.timings {
@@ -114,4 +116,20 @@ fn print_report(args: &CompileArgs, compiled: &Compiled) -> Result<(), Failure> 
         }
     }
     Ok(())
+}
+
+/// Each text once, in order of first appearance, with its count: equal layers of a model have equal remarks.
+fn counted(texts: impl Iterator<Item = String>) -> Vec<(String, usize)> {
+    let mut found: Vec<(String, usize)> = vec![];
+    let mut at: HashMap<String, usize> = HashMap::new();
+    for text in texts {
+        match at.get(&text) {
+            Some(index) => found[*index].1 += 1,
+            None => {
+                at.insert(text.clone(), found.len());
+                found.push((text, 1));
+            }
+        }
+    }
+    found
 }

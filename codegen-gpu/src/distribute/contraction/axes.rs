@@ -88,13 +88,19 @@ impl<'c> Axes<'c> {
     }
 }
 
-/// The inputs that the body reads, which the tile must not write.
-pub(super) fn inputs(evaluator: &Evaluator<'_, '_>, op: &TileOp, written: &[Base]) -> Result<Vec<Input>, Declined> {
+/// The inputs that the body reads: buffers that the tile does not write, and the local ones in `padded`.
+pub(super) fn inputs(
+    evaluator: &Evaluator<'_, '_>,
+    op: &TileOp,
+    written: &[Base],
+    padded: &[Base],
+) -> Result<Vec<Input>, Declined> {
     let mut out = Vec::new();
     for (operand, o) in op.operands.iter().enumerate().take(op.num_inputs).filter(|(i, _)| op.reads(*i)) {
         let Source::Slice(slice) = o.source else { continue };
         let base = evaluator.model.slices[slice].base;
-        if !matches!(base, Base::Argument(_)) || written.contains(&base) {
+        let is_there = matches!(base, Base::Argument(_)) || padded.contains(&base);
+        if !is_there || written.contains(&base) {
             return Err(Declined::InputComputed);
         }
         let Some(LinearForm { factors: strides, constant }) = o.linear.clone() else {

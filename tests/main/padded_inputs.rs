@@ -1,0 +1,137 @@
+//! Convolutions of padded inputs: on GPUs each tile pads its part, and nothing is copied before it.
+
+use crate::backend::from_runtime;
+use crate::host::{devices, evaluated, f32s, ramp, run};
+use monopour::TargetDescription;
+use monopour::program::GpuDescription;
+use monopour::runtime::Device;
+use monopour_testkit::approx::{self, Tolerance};
+
+/// A convolution of images of `[channels, height, width]`.
+struct Convolution {
+    channels: i64,
+    image: [i64; 2],
+    /// Pads in front and behind, of the height and of the width.
+    pads: [[i64; 2]; 2],
+    filters: i64,
+    window: [i64; 2],
+    stride: i64,
+    dilation: i64,
+}
+
+impl Convolution {
+    fn result(&self) -> [i64; 2] {
+        [0, 1].map(|d| {
+            let padded = self.image[d] + self.pads[d][0] + self.pads[d][1];
+            (padded - (self.window[d] - 1) * self.dilation - 1) / self.stride + 1
+        })
+    }
+
+    /// Batches of two, padded with 0.5, with a maximum with zero behind it.
+    fn text(&self) -> String {
+        let Self {
+            channels: c, image: [h, w], pads: [[top, bottom], [left, right]], filters: f, window: [i, j], ..
+        } = self;
+        let [y, x] = self.result();
+        let padded = format!("tensor<2x{c}x{}x{}xf32>", h + top + bottom, w + left + right);
+        let out = format!("tensor<2x{f}x{y}x{x}xf32>");
+        let Self { stride, dilation, .. } = self;
+        format!(
+            "#id = affine_map<(n, f, y, x) -> (n, f, y, x)>
+func.func @main(%x: tensor<2x{c}x{h}x{w}xf32>, %w: tensor<{f}x{c}x{i}x{j}xf32>) -> {out} {{
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f32
+  %p = tensor.pad %x low[0, 0, {top}, {left}] high[0, 0, {bottom}, {right}] {{
+  ^bb0(%n: index, %c: index, %y: index, %z: index):
+    tensor.yield %half : f32
+  }} : tensor<2x{c}x{h}x{w}xf32> to {padded}
+  %e = tensor.empty() : {out}
+  %f = linalg.fill ins(%zero : f32) outs(%e : {out}) -> {out}
+  %r = linalg.conv_2d_nchw_fchw {{strides = dense<{stride}> : vector<2xi64>, dilations = dense<{dilation}> : vector<2xi64>}}
+    ins(%p, %w : {padded}, tensor<{f}x{c}x{i}x{j}xf32>) outs(%f : {out}) -> {out}
+  %m = linalg.generic {{indexing_maps = [#id, #id], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"parallel\"]}}
+    ins(%r : {out}) outs(%e : {out}) {{
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.maximumf %a, %zero : f32
+    linalg.yield %s : f32
+  }} -> {out}
+  return %m : {out}
+}}"
+        )
+    }
+}
+
+/// The GPU by its own description, and by that of every WebGPU device.
+fn gpus() -> Vec<(Device, TargetDescription)> {
+    let gpus = || devices().into_iter().filter(|(_, target)| matches!(target, TargetDescription::Gpu(_)));
+    let portable = gpus().map(|(device, _)| (device, TargetDescription::Gpu(GpuDescription::portable())));
+    gpus().chain(portable).collect()
+}
+
+/// Values on every GPU; the dispatches and copies of a run on each.
+fn check(convolution: &Convolution) -> Vec<(u64, u64)> {
+    let Convolution { channels, image: [h, w], filters, window: [i, j], .. } = convolution;
+    let tensor = |shape: [i64; 4]| {
+        let shape = shape.map(|extent| extent as u64);
+        f32s(&shape, &ramp(shape.iter().product::<u64>() as usize))
+    };
+    let inputs = [tensor([2, *channels, *h, *w]), tensor([*filters, *channels, *i, *j])];
+    let text = convolution.text();
+    let expected = evaluated(&text, &inputs);
+    let mut counts = vec![];
+    for device in gpus() {
+        let (results, stats, leaks) = run(&text, &[], &device, &inputs);
+        let tolerance = Tolerance { absolute: 1e-3, relative: 1e-4 };
+        approx::compare(&from_runtime(&results[0]), &expected[0], tolerance)
+            .unwrap_or_else(|e| panic!("{}: {e}\n{text}", stats.device));
+        assert!(leaks.is_clean(), "{}: {leaks:?}", stats.device);
+        counts.push((stats.counts.dispatches, stats.counts.copies));
+    }
+    counts
+}
+
+const STEM: Convolution = Convolution {
+    channels: 3,
+    image: [30, 29],
+    pads: [[3, 3], [3, 3]],
+    filters: 20,
+    window: [7, 7],
+    stride: 2,
+    dilation: 1,
+};
+
+#[test]
+fn tiles_pad_what_they_read_of_an_input() {
+    let cases = [
+        STEM,
+        Convolution { pads: [[0, 1], [0, 1]], window: [3, 3], ..STEM },
+        Convolution { pads: [[2, 0], [0, 3]], window: [3, 5], stride: 1, ..STEM },
+        Convolution { pads: [[2, 2], [4, 4]], window: [3, 5], stride: 1, dilation: 2, ..STEM },
+        Convolution {
+            channels: 1,
+            image: [5, 4],
+            pads: [[1, 1], [1, 1]],
+            filters: 1,
+            window: [3, 3],
+            stride: 1,
+            ..STEM
+        },
+    ];
+    for case in &cases {
+        for counts in check(case) {
+            assert_eq!(counts, (1, 0), "{}", case.text());
+        }
+    }
+}
+
+/// The pads of whole tiles, and images of which a tile reads more than it may hold.
+#[test]
+fn other_padded_inputs_are_copied_once() {
+    let wide = Convolution { pads: [[5, 5], [0, 0]], window: [3, 3], stride: 1, ..STEM };
+    let deep = Convolution { channels: 300, image: [6, 6], pads: [[1, 1], [1, 1]], window: [3, 3], stride: 1, ..STEM };
+    for case in [&wide, &deep] {
+        for (_, copies) in check(case) {
+            assert_eq!(copies, 1, "{}", case.text());
+        }
+    }
+}
