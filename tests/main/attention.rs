@@ -125,3 +125,21 @@ fn a_layer_is_seven_dispatches() {
         assert!(worst < 1e-5, "{}: {worst:e}", backend.name());
     }
 }
+
+/// Software adapters leave loops after some iterations, silently: the host refuses as many keys.
+#[test]
+fn too_many_keys_are_refused() {
+    let Some(gpu) = Monopour::gpu() else { return };
+    let TargetDescription::Gpu(adapter) = gpu.target() else { return };
+    let cases = selected(true);
+    let case = cases.iter().find(|c| c.name == "attention/dynamic/1x1x70").expect("it is one of the suite");
+    let options = CompileOptions { targets: vec![gpu.target().clone()], ..Default::default() };
+    let program = compile(case.text.as_bytes(), "dynamic", &options).expect("it compiles").program;
+    let keys = 65_537;
+    let [q, k] = [1, keys].map(|n| from_f32(&[1, n, 24], &vec![1.0; n * 24]));
+    match (gpu.run_program(program, &[q, k.clone(), k]), adapter.is_cpu_adapter()) {
+        (Err(message), true) => assert!(message.contains("takes at most 65536 keys"), "{message}"),
+        (Ok(run), false) => assert_eq!(run.outputs[0].to_f64(), vec![1.0; 24]),
+        (other, _) => panic!("{other:?}"),
+    }
+}

@@ -33,7 +33,16 @@ pub(super) fn cases() -> Vec<Case> {
             changed(p, &s, &[&mask], body)
         }));
     }
-    out.extend([hidden_rows(false), hidden_rows(true), grouped(), biased(), weighted(), halves(), second_reader()]);
+    out.extend([
+        hidden_rows(false),
+        hidden_rows(true),
+        grouped(),
+        biased(),
+        weighted(),
+        halves(false),
+        halves(true),
+        second_reader(),
+    ]);
     out.extend([late_keys(), transposed_keys(), two_batches()]);
     out.extend([[2, 17, 33], [1, 1, 70], [3, 40, 64], [2, 5, 0]].map(dynamic));
     out.push(named());
@@ -184,20 +193,22 @@ fn weighted() -> Case {
     Case::new("attention/gated", p, &[&r]).dispatches(3).on_gpus(1)
 }
 
-/// Halves in memory, sums in f32, a result in halves.
-fn halves() -> Case {
+/// Halves in memory, sums in f32, a result in halves; neighbours in memory may be elements of other keys.
+fn halves(transposed: bool) -> Case {
     let mut p = Program::new();
     let input = |p: &mut Program, shape: &[usize]| p.input(Dtype::F16, shape);
-    let (q, k, v) = (input(&mut p, &[2, 18, 24]), input(&mut p, &[2, 35, 24]), input(&mut p, &[2, 35, 24]));
+    let (of_keys, keys) = if transposed { ([2, 24, 35], "b, k, n") } else { ([2, 35, 24], "b, n, k") };
+    let (q, k, v) = (input(&mut p, &[2, 18, 24]), input(&mut p, &of_keys), input(&mut p, &[2, 35, 24]));
     let wide = "%x = arith.extf %a : f16 to f32; %y = arith.extf %b : f16 to f32; %m = arith.mulf %x, %y : f32; %s = arith.addf %o, %m : f32";
     let zero = p.zeros(Dtype::F32, &[2, 18, 35]);
-    let s = p.generic("b m n k!", &[(&q, "b, m, k"), (&k, "b, n, k")], (&zero, "b, m, n"), wide);
+    let s = p.generic("b m n k!", &[(&q, "b, m, k"), (&k, keys)], (&zero, "b, m, n"), wide);
     let weights = super::rows::softmax(&mut p, &s);
     let zero = p.zeros(Dtype::F32, &[2, 18, 24]);
     let half = "%y = arith.extf %b : f16 to f32; %m = arith.mulf %a, %y : f32; %s = arith.addf %o, %m : f32";
     let r = p.generic("b m n k!", &[(&weights, "b, m, k"), (&v, "b, k, n")], (&zero, "b, m, n"), half);
     let r = p.pointwise(Dtype::F16, &[&r], "%s = arith.truncf %a : f32 to f16");
-    Case::new("attention/halves", p, &[&r]).on_gpus(1)
+    let name = if transposed { "attention/halves/transposed" } else { "attention/halves/plain" };
+    Case::new(name, p, &[&r]).on_gpus(1)
 }
 
 /// Weights that are a result too stay in memory.

@@ -39,7 +39,7 @@ impl<'c, 'm> Factor<'c, 'm> {
         self.inputs.iter().filter_map(of).collect()
     }
 
-    /// Whether it can be computed on vectors of neighbours: of 32-bit types, at static strides.
+    /// Whether it can be computed on vectors of neighbours: of 32-bit types and short floats, at static strides.
     pub(super) fn is_vectorizable(&self, native_halves: bool) -> bool {
         let float = |ty: Type| ty.float_width() == Some(32) || is_short_float(ty, native_halves);
         let lane = |ty: Type| float(ty) || matches!(ty.integer_width(), Some(1 | 32));
