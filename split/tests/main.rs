@@ -233,7 +233,7 @@ fn copies_on_the_host_are_of_contiguous_buffers() {
         let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("parses");
         let host = module.symbol("main").expect("the input has @main");
         plan::run(&module, host)?;
-        let scheduled = schedule::run(&module, host, vec![])?;
+        let scheduled = schedule::run(&module, host, constants::Known::default())?;
         Ok::<_, Diagnostics>((scheduled.copies, callees(&module)))
     };
     let (copies, calls) = scheduled(&copy("%y", "%z")).expect("schedules");
