@@ -312,6 +312,12 @@ fn no_such_device(asked: &str, adapters: &[(wgpu::Adapter, GpuDescription)]) -> 
     Error::NoSuchDevice { asked: asked.to_owned(), present }
 }
 
+/// What the runtime uses of the features that an adapter offers.
+fn features_of(offered: Features) -> Features {
+    let used = Features::TIMESTAMP_QUERY_INSIDE_PASSES | Features::PIPELINE_CACHE;
+    FEATURES.iter().fold(used, |all, (_, bit)| all | *bit) & offered
+}
+
 /// A wgpu device with the runtime's state of it.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuDevice {
@@ -328,9 +334,7 @@ pub(crate) struct GpuDevice {
 impl GpuDevice {
     /// Requests a device with all [`FEATURES`] of the adapter, and its full limits.
     fn request(adapter: &wgpu::Adapter, description: GpuDescription) -> Result<GpuDevice, Error> {
-        let wanted = Features::TIMESTAMP_QUERY_INSIDE_PASSES | Features::PIPELINE_CACHE;
-        let wanted = FEATURES.iter().fold(wanted, |all, (_, bit)| all | *bit);
-        GpuDevice::request_with(adapter, description, wanted & adapter.features(), adapter.limits())
+        GpuDevice::request_with(adapter, description, features_of(adapter.features()), adapter.limits())
     }
 
     fn request_with(
@@ -416,6 +420,13 @@ mod tests {
             println!("skipped: no adapter");
         }
         adapter
+    }
+
+    #[test]
+    fn only_offered_features_that_are_used_are_requested() {
+        let offered = Features::SHADER_F16 | Features::PIPELINE_CACHE | Features::TEXTURE_COMPRESSION_BC;
+        assert_eq!(features_of(offered), Features::SHADER_F16 | Features::PIPELINE_CACHE);
+        assert_eq!(features_of(Features::empty()), Features::empty());
     }
 
     #[test]

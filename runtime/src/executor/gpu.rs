@@ -179,7 +179,8 @@ impl GpuBackend {
                     self.pipelines_created += 1;
                     self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
                 }
-                (SHARED_BIT | index as u64, pipeline)
+                // Its bind groups are over other arguments than the kernel's own: they decide which of both runs.
+                (index as u64, pipeline)
             }
             PipelineId::Copy => {
                 let pipeline = self.copy.as_ref().expect("invariant: prepared before it is used");
@@ -353,8 +354,6 @@ enum PipelineId {
     Copy,
 }
 
-/// Marks the id of a [`PipelineId::Shared`].
-const SHARED_BIT: u64 = 1 << 63;
 const WRITE_NUMBER: u64 = 1 << 62;
 const COPY_NUMBER: u64 = 1 << 61;
 const WRITE_WGSL: &str = include_str!("../../../shaders/runtime/write.wgsl");
@@ -435,9 +434,8 @@ impl Backend for GpuBackend {
         words.extend((0..3).map(|i| word(value, i)));
         self.prepare_write();
         let numbers: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        // Two windows, so that a scalar across their border is within the binding.
-        let bytes = (2 * WRITE_WINDOW).min(dst.buffer.buffer.size() - at);
-        let window = Arg { buffer: dst.buffer, offset: at, bytes, frozen: None };
+        // Two windows, so that a scalar across their border is within the binding, which ends with the buffer.
+        let window = Arg { buffer: dst.buffer, offset: at, bytes: 2 * WRITE_WINDOW, frozen: None };
         self.record(PipelineId::Write, &[window], &numbers, [1, 1, 1])?;
         counts.dispatches += 1;
         Ok(())

@@ -341,6 +341,22 @@ fn failed_checks_say_what_they_found() {
     }
 }
 
+/// Code that ends with its page: the calls out of it need a page more, and none of the data behind it.
+#[test]
+fn a_full_page_of_code_calls_out() {
+    let source = "
+    __asm__(\".section .text.last,\\\"ax\\\"\\n.balign 4096\\n.skip 4096\\n.text\");
+    const float table[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    void entry(i64 cx) {
+      i64 t = alloc(32);
+      for (i64 i = 0; i < 8; i++) { union { float f; unsigned u; } v = {table[i]}; write(t, 4 * i, 4, v.u); }
+      result(0, t);
+    }";
+    let Some(object) = compile_c(source, &["-fPIC", "-fno-unroll-loops"]) else { return };
+    let mut session = load(program(&[], &[8], cpu_variant(object, &[])), &Options::default());
+    assert_eq!(session.run(&[]).unwrap()[0].to_f32().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+}
+
 /// More addresses in the loader's table than a page holds.
 #[test]
 fn a_thousand_variables_are_reached() {

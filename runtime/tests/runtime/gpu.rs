@@ -197,12 +197,68 @@ fn one_buffer_may_be_read_and_written_by_one_dispatch() {
     assert!(session.close().is_clean());
 }
 
+/// Two kernels over the same arguments have a bind group each: the second binds a buffer twice, once for writing.
+#[test]
+fn kernels_over_the_same_arguments_do_not_mix() {
+    use Access::{Read, ReadWrite, Write};
+    let more = ADD
+        .replace("fn add", "fn more")
+        .replace("read> b", "read_write> b")
+        .replace("c[id.x] = a[id.x] + b[id.x];", "let s = a[id.x] + b[id.x]; b[id.x] = s; c[id.x] = s + 1.0;");
+    let kernels =
+        vec![gpu_kernel("add", ADD, &[Read, Read, Write]), gpu_kernel("more", &more, &[Read, ReadWrite, Write])];
+    let body = "i64 t = alloc(1024), r = alloc(1024), s = alloc(1024); copy(input(0), 0, t, 0, 1024);
+        arg(t, 0, 1024); arg(t, 0, 1024); arg(r, 0, 1024); dispatch(0, 4, 1, 1);
+        arg(t, 0, 1024); arg(t, 0, 1024); arg(r, 0, 1024); dispatch(1, 4, 1, 1);
+        arg(r, 0, 1024); arg(t, 0, 1024); arg(s, 0, 1024); dispatch(1, 4, 1, 1);
+        release(r); release(t); result(0, s);";
+    let (Some(device), Some(object)) = (gpu(), compile_c(&format!("void entry(i64 cx) {{ {body} }}"), &["-fPIC"]))
+    else {
+        return;
+    };
+    let mut session = load(&device, program(&[256], &[256], gpu_variant(object, kernels)), &Options::default());
+    let input: Vec<f32> = (0..256).map(|i| i as f32).collect();
+    for _ in 0..2 {
+        // The second dispatch makes t 2 * t and r 2 * t + 1, the third adds them.
+        let expected: Vec<f32> = input.iter().map(|t| 4.0 * t + 2.0).collect();
+        assert_eq!(session.run(&[f32s(&input)]).unwrap()[0].to_f32().unwrap(), expected);
+    }
+    assert!(session.close().is_clean());
+}
+
+/// A kernel without immediates: each dispatch finds its own scalars.
+#[test]
+fn scalars_in_a_buffer_are_those_of_the_dispatch() {
+    let wgsl = "
+struct Numbers { plus: u32, times: u32 }
+@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+@group(0) @binding(1) var<uniform> numbers: Numbers;
+@compute @workgroup_size(64)
+fn step(@builtin(global_invocation_id) id: vec3<u32>) { a[id.x] = (a[id.x] + numbers.plus) * numbers.times; }
+";
+    let Kernel::Gpu(kernel) = gpu_kernel("step", wgsl, &[Access::ReadWrite]) else { unreachable!() };
+    let kernel = GpuKernel { scalars: vec![4, 4], ..kernel };
+    assert!(kernel.takes_number_buffer());
+    let body = "i64 t = alloc(1024); fill(t, 0, 1024, 1);
+        arg(t, 0, 1024); monopour_rt_scalar(cx, 2); monopour_rt_scalar(cx, 5); dispatch(0, 4, 1, 1);
+        arg(t, 0, 1024); monopour_rt_scalar(cx, 7); monopour_rt_scalar(cx, 3); dispatch(0, 4, 1, 1); result(0, t);";
+    let source = format!("void monopour_rt_scalar(i64, i64); void entry(i64 cx) {{ {body} }}");
+    let (Some(device), Some(object)) = (gpu(), compile_c(&source, &["-fPIC"])) else { return };
+    let variant = gpu_variant(object, vec![Kernel::Gpu(kernel)]);
+    let mut session = load(&device, program(&[], &[256], variant), &Options::default());
+    for _ in 0..2 {
+        let found = session.run(&[]).unwrap()[0].data().to_vec();
+        assert_eq!(found, ((1u32 + 2) * 5 + 7).wrapping_mul(3).to_le_bytes().repeat(256));
+    }
+    assert!(session.close().is_clean());
+}
+
 /// Copies between bytes: within words, across words, within one buffer with overlap; neighbouring bytes are preserved.
 #[test]
 fn bytes_are_copied_between_any_places() {
     let body = "i64 t = alloc(64), u = alloc(40); fill(t, 0, 64, 0x55555555); copy(input(0), 0, u, 0, 40);
         copy(u, 1, t, 2, 1); copy(u, 3, t, 5, 11); copy(u, 0, t, 20, 7); copy(u, 8, t, 29, 3); copy(t, 5, t, 7, 9);
-        copy(u, 2, t, 62, 2); release(u); result(0, t);";
+        copy(t, 11, t, 33, 5); copy(u, 2, t, 62, 2); release(u); result(0, t);";
     let (Some(device), Some(object)) = (gpu(), compile_c(&format!("void entry(i64 cx) {{ {body} }}"), &["-fPIC"]))
     else {
         return;
@@ -215,6 +271,7 @@ fn bytes_are_copied_between_any_places() {
         expected[to..to + len].copy_from_slice(&source[from..from + len]);
     }
     expected.copy_within(5..14, 7);
+    expected.copy_within(11..16, 33);
     expected[62..64].copy_from_slice(&source[2..4]);
     for _ in 0..2 {
         assert_eq!(session.run(std::slice::from_ref(&input)).unwrap()[0].data(), expected);
