@@ -271,6 +271,8 @@ impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {
         let mut evaluator = Evaluator { along: self.axes.column, ..site.body.clone() };
         let scratch = self.compute_inputs(code, site, &mut evaluator)?;
         evaluator.lanes = self.argument_lanes(&evaluator);
+        // Tiles of padded inputs are written element by element.
+        evaluator.lanes.extend(self.padded.iter().map(|base| (*base, 1)));
         write::write(code, &evaluator, self, site.kernel)?;
         Ok(scratch)
     }
