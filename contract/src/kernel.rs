@@ -16,6 +16,9 @@ pub const MAX_INTERLEAVED: i64 = 4;
 
 /// Most keys of an attention on a software adapter, which leaves loops after 65,535 iterations: 29 for each 32 keys.
 pub const MOST_ATTENTION_KEYS: i64 = 1 << 16;
+/// Most workgroup memory of an attention's tile: 64 rows, each of the scores of 32 keys and one more, and three numbers.
+pub const MOST_ATTENTION_BYTES: u32 = 64 * (33 + 3) * 4;
+
 /// Most invocations of a workgroup in one dimension.
 const MAX_WORKGROUP_DIMENSION: i64 = 1024;
 

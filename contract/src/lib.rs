@@ -13,5 +13,5 @@ pub mod kernel;
 pub mod runtime;
 
 pub use field::Field;
-pub use kernel::{KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_ATTENTION_KEYS, Sharing};
+pub use kernel::{KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, Sharing};
 pub use runtime::{LibraryFunction, RuntimeFunction, RuntimeTable, Trap};

@@ -18,7 +18,7 @@
 use crate::dispatch::{self, Dispatch, Role};
 use crate::kernel::MAX_GRID_RANK;
 use crate::linalg;
-use monopour_contract::{KernelClass, MOST_ATTENTION_KEYS, attributes};
+use monopour_contract::{KernelClass, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, attributes};
 use monopour_ir::bodies::{self, MultiplyAdd, Power, Quotient};
 use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::{
@@ -28,8 +28,6 @@ use monopour_program::GpuDescription;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use tracing::trace;
 
-/// Most workgroup memory of a tile: 64 rows of the scores of 32 keys and one more, and three numbers each.
-const SHARED_BYTES: u32 = 64 * (33 + 3) * 4;
 /// Largest head, of keys and of values: an invocation holds its part of a row in registers.
 const MAX_SIZE: i64 = 256;
 
@@ -303,7 +301,7 @@ impl<'c> Attention<'c> {
             && shape.rows.iter().all(|extent| *extent != 0)
             && !merged.contains(&DYNAMIC)
             && bound as u64 <= u64::from(gpu.limits.max_storage_buffers)
-            && gpu.limits.max_workgroup_storage_bytes >= SHARED_BYTES
+            && gpu.limits.max_workgroup_storage_bytes >= MOST_ATTENTION_BYTES
     }
 
     /// Has the host check a number of keys that is known at run time only.

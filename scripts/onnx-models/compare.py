@@ -17,7 +17,9 @@ def run(model, device, *more):
     """A run's statistics, or None with its errors on standard error."""
     threads = ["--threads", "1"] if device == "cpu" else []
     command = [BINARY, "run", str(model / "model.onnx"), "--device", device, "--stats=json", "--quiet", *threads, *more]
-    done = subprocess.run(command, capture_output=True, text=True)
+    # The first run builds its kernels.
+    cold = {**os.environ, "MONOPOUR_CACHE_DIR": "", "MESA_SHADER_CACHE_DISABLE": "true"}
+    done = subprocess.run(command, capture_output=True, text=True, env=cold)
     if done.returncode != 0:
         print(f"{model.name} on {device}: {done.stdout[-500:]}{done.stderr[-1000:]}", file=sys.stderr)
         return None

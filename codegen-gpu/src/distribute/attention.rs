@@ -36,7 +36,7 @@ use super::locals::Scratch;
 use super::model::TileOp;
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use form::Form;
-use monopour_contract::{KernelClass, MOST_ATTENTION_KEYS};
+use monopour_contract::{KernelClass, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS};
 use monopour_ir::Diagnostics;
 use monopour_program::GpuDescription;
 use plan::{Lanes, Plan};
@@ -81,6 +81,7 @@ fn plan<'c, 'm>(
             return Err(Declined::RegisterTile);
         }
         let needed = workgroup::bytes(&plan);
+        debug_assert!(needed <= u64::from(MOST_ATTENTION_BYTES), "tiling asks for smaller tiles");
         if needed > u64::from(device.limits.max_workgroup_storage_bytes) {
             return Err(Declined::WorkgroupMemory(needed));
         }

@@ -13,8 +13,11 @@
 //! `gpu.shuffle` with constant lanes broadcasts it, so no value is loaded twice. *Private*: invocations form a grid over the
 //! tile and each loads its operands, from the inputs or from copies in workgroup memory (`stage`).
 //!
+//! Groups in front of it that fill and copy to local buffers compute inputs in workgroup memory, before a barrier: the tiles of
+//! padded inputs.
+//!
 //! Ragged edges: loads are clamped into the slice, stores are guarded; the reduction is finished by one partial step.
-//! Requires: one group that holds exactly one op with reductions, its other ops pointwise. Declines otherwise, with a reason.
+//! Requires: a last group that holds exactly one op with reductions, its other ops pointwise. Declines otherwise, with a reason.
 
 mod axes;
 mod load;

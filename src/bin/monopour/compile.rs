@@ -133,3 +133,15 @@ fn counted(texts: impl Iterator<Item = String>) -> Vec<(String, usize)> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn equal_texts_are_counted_where_the_first_one_is() {
+        let texts = ["copied", "allocated", "copied", "copied", "moved", "allocated"].map(str::to_owned);
+        let expected = [("copied", 3), ("allocated", 2), ("moved", 1)].map(|(text, times)| (text.to_owned(), times));
+        assert_eq!(counted(texts.into_iter()), expected);
+    }
+}
