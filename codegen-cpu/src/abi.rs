@@ -99,7 +99,8 @@ pub(crate) fn add_entries(module: &Module, kernels: &[(String, KernelSignature)]
     Ok(())
 }
 
-fn linkage<'c>(cx: Context<'c>, which: &str) -> Attr<'c> {
+/// LLVM's linkage `which`.
+pub(crate) fn linkage<'c>(cx: Context<'c>, which: &str) -> Attr<'c> {
     Attr::parse(cx, &format!("#llvm.linkage<{which}>")).expect("linkage attribute parses")
 }
 

@@ -4,6 +4,7 @@
 //! Output: ELF relocatables that the runtime loads from memory, whose only undefined symbols are the runtime's.
 //! [`object::emit`] is the entry. The stages, in order:
 //! - `parts` splits the module, so that kernels are compiled on all cores;
+//! - `host_parts` cuts a long host function;
 //! - [`local_memory`] puts a kernel's own buffers on the stack;
 //! - `copies` turns strided copies into loops;
 //! - [`vectorize`] makes vectors of leftover linalg ops;
@@ -18,6 +19,7 @@ pub mod abi;
 pub mod brain;
 mod copies;
 pub mod error;
+mod host_parts;
 pub mod local_memory;
 pub mod loop_order;
 pub mod math;

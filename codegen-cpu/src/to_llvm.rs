@@ -6,7 +6,7 @@
 //! Limits: an op without a lowering (C0001), a call out of the object (C0008).
 
 use crate::abi::{self, KernelSignature};
-use crate::{brain, copies, error, local_memory, loop_order, math, vectorize};
+use crate::{brain, copies, error, host_parts, local_memory, loop_order, math, vectorize};
 use monopour_contract::RuntimeFunction;
 use monopour_ir::ops;
 use monopour_ir::{
@@ -43,6 +43,8 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     let lowered = module.duplicate();
     strip_argument_attrs(&lowered);
     drop_unread_globals(&lowered);
+    let hosts = hosts(&lowered);
+    hosts.iter().try_for_each(|name| host_parts::run(&lowered, name))?;
     local_memory::run(&lowered)?;
     copies::run(&lowered)?;
     vectorize::run(&lowered, target)?;
@@ -58,6 +60,7 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     run_passes(lowered.op(), STRUCTURE)?;
     run_passes(lowered.op(), TO_LLVM)?;
     check_all(&lowered, |op| op.dialect() == "llvm" || op.is(ops::builtin::MODULE))?;
+    hosts.iter().for_each(|name| host_parts::keep_apart(&lowered, name));
     abi::add_entries(&lowered, &kernels)?;
     lowered.op().verify_with_diagnostics()?;
     Ok(lowered)
@@ -69,6 +72,12 @@ fn collect_kernels<'c>(module: &'c Module<'c>) -> Result<Vec<(String, KernelSign
         kernels.push((func.symbol_name().unwrap_or_default(), abi::kernel_signature(func)?));
     }
     Ok(kernels)
+}
+
+/// The names of the functions that the runtime calls and that are no kernels.
+fn hosts(module: &Module) -> Vec<String> {
+    let functions = module.functions().into_iter();
+    functions.filter(|f| f.is_public() && !abi::is_kernel(*f)).filter_map(|f| f.symbol_name()).collect()
 }
 
 /// Every callee is defined here or in the runtime.

@@ -10,6 +10,7 @@ mod convolutions;
 mod copies;
 mod example;
 mod host;
+mod long_models;
 mod numerics;
 mod onnx;
 mod onnx_contrib;
