@@ -18,6 +18,7 @@
 mod claims;
 mod paths;
 
+use std::collections::HashSet;
 use std::fmt;
 
 use self::claims::Claims;
@@ -133,6 +134,8 @@ struct Machine<'a> {
     /// Values that the operand flows to: arguments and results of region operations.
     targets: &'a IndexVec<OperandId, Vec<ValueId>>,
     claims: Claims,
+    /// Allocations behind results that the path did not determine.
+    undetermined: HashSet<u32>,
     /// The parallel regions that are running, outermost first.
     parallel: Vec<RegionId>,
     left: u32,
@@ -155,6 +158,7 @@ impl<'a> Machine<'a> {
             pending: IndexVec::filled(None, facts.values().len()),
             targets,
             claims: Claims::default(),
+            undetermined: HashSet::new(),
             parallel: Vec::new(),
             left: MOST_OPS,
         }
@@ -288,12 +292,16 @@ impl<'a> Machine<'a> {
         result
     }
 
-    /// Checks the claimed equivalences of a value when it is bound.
+    /// Checks the claimed equivalences of a value when it is bound. Nothing is claimed of undetermined results.
     fn check_claims(&mut self, value: ValueId) -> Result<(), Violation> {
         let class = self.decisions.equivalence_class(value);
         let here = self.cell(value).location;
+        if self.undetermined.contains(&here.allocation) {
+            return Ok(());
+        }
         for other in self.claims.bind(self.facts, class, value) {
-            if !self.cell(other).location.is_same(&here) {
+            let there = self.cell(other).location;
+            if !there.is_same(&here) && !self.undetermined.contains(&there.allocation) {
                 return Err(Violation::IsAnotherBuffer(value, other));
             }
         }
@@ -315,12 +323,7 @@ impl<'a> Machine<'a> {
         let inputs: Vec<TermId> = read.iter().map(|(_, cell)| cell.contents).collect();
         let written = self.write(op, &accessed, &inputs);
         self.regions(op, depth)?;
-        let mut known = Vec::new();
         for (index, &result) in self.facts.results_of(op).iter().enumerate() {
-            // A path that left a region elsewhere than where it yields determines no result.
-            if self.pending[result].is_some() || self.facts.flows(result).is_empty() {
-                known.push(result);
-            }
             let output = u32::try_from(index).unwrap_or(u32::MAX);
             let cell = match self.pending[result].take() {
                 Some(mut cell) => {
@@ -330,12 +333,21 @@ impl<'a> Machine<'a> {
                     }
                     cell
                 }
-                None => self.result(op, output, result, &written, &inputs),
+                None if self.facts.flows(result).is_empty() => self.result(op, output, result, &written, &inputs),
+                None => self.undetermined(result),
             };
             self.cells[result] = Some(cell);
         }
         self.copy_results(op);
-        known.into_iter().try_for_each(|result| self.check_claims(result))
+        self.facts.results_of(op).iter().try_for_each(|&result| self.check_claims(result))
+    }
+
+    /// The cell of a result of regions that were left elsewhere than where they yield: the path was cut off in a cycle.
+    fn undetermined(&mut self, result: ValueId) -> Cell {
+        let contents = self.terms.unique();
+        let location = self.fresh(contents, self.facts.values()[result].info.buffer.writable);
+        self.undetermined.insert(location.allocation);
+        Cell { contents, location }
     }
 
     fn is_insertion(&self, op: OpId) -> bool {

@@ -243,3 +243,16 @@ fn damaged_text_never_panics() {
     }
     assert!(well_formed > 50, "{well_formed} texts were well-formed");
 }
+
+/// The path is cut off in the cycle, and says nothing of what the region yields behind it.
+#[test]
+fn checker_claims_nothing_after_a_cycle_without_an_end() {
+    let input = "block(%a)\n%c = outer branch {\nregion {\nblock\n%b = inner branch {\nregion {\nblock next 1\nread r%a\n\
+                 block next 1\nread r%a\nblock\nyield rm%a>?%b^%b\n}\n}\nyield rm%b>?%c^%c\n}\n}\nread r%c";
+    let (facts, _) = text::parse(input).expect("facts are well-formed");
+    let decisions = decide(&facts, &Options::default()).expect("nothing is forced");
+    let classes: Vec<_> = facts.values().ids().map(|id| decisions.equivalence_class(id)).collect();
+    assert_eq!((classes.len(), classes[0]), (3, classes[1]));
+    assert_eq!(classes[0], classes[2]);
+    assert_eq!(check(&facts, &decisions), Ok(()));
+}
