@@ -25,9 +25,9 @@ use monopour_ir::{
 use crate::collect::is_dispatch;
 
 /// Largest buffer on the stack: a fraction of the smallest stack of a worker thread.
-pub const MAX_BUFFER_BYTES: u64 = 64 * 1024;
-/// Most stack for the buffers of one task; worker threads have 2 MiB by default.
-pub const MAX_TASK_BYTES: u64 = 512 * 1024;
+pub const MAX_BUFFER_BYTES: u64 = 160 * 1024;
+/// Most stack for the buffers of one task, which is what code generation takes; worker threads have 2 MiB by default.
+pub const MAX_TASK_BYTES: u64 = 256 * 1024;
 
 /// Promotes the buffers of all dispatches, and returns their number.
 ///

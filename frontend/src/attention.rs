@@ -1,4 +1,4 @@
-//! Joins the dispatches of an attention to one, for GPUs: no scores in memory.
+//! Joins the dispatches of an attention to one: no scores in memory.
 //!
 //! Before / after, in dispatches; `i` are rows of queries, `j` keys:
 //!
@@ -11,13 +11,16 @@
 //! Requires: what [`crate::fuse`] ensures.
 //! Ensures: [`crate::fuse`]'s postconditions; the joined dispatch has the class attention, and the form that
 //! `distribute/attention` takes: its ops in order are the scores' product, pointwise ops on `[rows.., j]`, maximum, powers,
-//! sum, weights, the values' product, and at most one epilogue. All have the rows as their first loops.
+//! sum, weights, the values' product, and at most one epilogue. All have the rows as their first loops. On a CPU powers and
+//! pointwise ops overwrite the scores, so that a task of some rows holds one tile of them on its stack.
 //! Limits: other readers of an intermediate, results other than f32, heads larger than `MAX_SIZE`, and more tensors than a
-//! kernel binds leave three dispatches.
+//! kernel binds leave three dispatches; on a CPU also sizes that are known at run time only, and rows that
+//! [`kernel_cpu::attention_rows`] cannot cut.
 
 use crate::dispatch::{self, Dispatch, Role};
 use crate::kernel::MAX_GRID_RANK;
-use crate::linalg;
+use crate::tile::TargetDescription;
+use crate::{fuse_form, kernel_cpu, linalg};
 use monopour_contract::{KernelClass, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, attributes};
 use monopour_ir::bodies::{self, MultiplyAdd, Power, Quotient};
 use monopour_ir::typed::arith::CmpIPredicate;
@@ -35,19 +38,21 @@ const MAX_SIZE: i64 = 256;
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub fn run(module: &Module, gpu: &GpuDescription) -> Result<(), Diagnostics> {
+pub fn run(module: &Module, target: &TargetDescription) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
     let dispatches = dispatch::collect(module);
     let owners: HashMap<Op, usize> =
         dispatches.iter().enumerate().flat_map(|(i, d)| d.ops.iter().map(move |(op, _)| (*op, i))).collect();
-    for last in &dispatches {
-        if let Some(found) = Attention::of(last, &dispatches, &owners).filter(|a| a.fits(gpu)) {
-            trace!(target: "fuse", "{}: attention, one dispatch {}", last.root.location(), last.number);
-            found.mark(last.number, &mut rw);
-            if gpu.is_cpu_adapter() {
-                found.check_keys(&mut rw)?;
-            }
+    let found = dispatches.iter().filter_map(|last| Some((last, Attention::of(last, &dispatches, &owners)?)));
+    let fitting: Vec<(&Dispatch, Attention)> = found.filter(|(_, attention)| attention.fits(target)).collect();
+    for (last, mut attention) in fitting {
+        trace!(target: "fuse", "{}: attention, one dispatch {}", last.root.location(), last.number);
+        match target {
+            TargetDescription::Cpu(_) => attention.overwrite_scores(&mut rw)?,
+            TargetDescription::Gpu(gpu) if gpu.is_cpu_adapter() => attention.check_keys(&mut rw)?,
+            TargetDescription::Gpu(_) => (),
         }
+        attention.mark(last.number, &mut rw);
     }
     Ok(())
 }
@@ -281,10 +286,17 @@ impl<'c> Attention<'c> {
             && start(self.most).is_some_and(|most| !most.is_nan() || combines_by(self.most, ops::arith::MAXNUMF))
     }
 
-    /// Whether a kernel of the device can hold and bind it.
-    fn fits(&self, gpu: &GpuDescription) -> bool {
+    /// Whether a kernel of the target can hold and bind it.
+    fn fits(&self, target: &TargetDescription) -> bool {
         let read = (0..linalg::num_inputs(self.values)).find(|i| self.values.operand(*i) == self.weights.result(0));
         let Some(shape) = read.and_then(|read| Shape::between(self.scores, self.values, read)) else { return false };
+        match target {
+            TargetDescription::Gpu(gpu) => self.fits_gpu(&shape, gpu),
+            TargetDescription::Cpu(_) => shape.size <= MAX_SIZE && kernel_cpu::attention_rows(&shape).is_some(),
+        }
+    }
+
+    fn fits_gpu(&self, shape: &Shape, gpu: &GpuDescription) -> bool {
         let known = |size: i64| size != DYNAMIC && size >= 1;
         // Loops that the grid merges need static extents.
         let merged = match (shape.rows.len() + 1).saturating_sub(MAX_GRID_RANK) {
@@ -302,6 +314,21 @@ impl<'c> Attention<'c> {
             && !merged.contains(&DYNAMIC)
             && bound as u64 <= u64::from(gpu.limits.max_storage_buffers)
             && gpu.limits.max_workgroup_storage_bytes >= MOST_ATTENTION_BYTES
+    }
+
+    /// Has the pointwise ops and the powers overwrite the scores, where their type allows it.
+    fn overwrite_scores(&mut self, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+        let mut scores = self.scores;
+        for op in self.pointwise.iter_mut().chain([&mut self.powers]) {
+            let inputs = linalg::num_inputs(*op);
+            let writes_only = op.body().is_some_and(|body| body.arg(inputs).is_unused());
+            let same = |i: &usize| op.operand(*i) == scores.result(0) && scores.result(0).ty() == op.result(0).ty();
+            if let Some(input) = (0..inputs).find(same).filter(|_| writes_only) {
+                *op = fuse_form::chain_destination(*op, input, rw)?;
+            }
+            scores = *op;
+        }
+        Ok(())
     }
 
     /// Has the host check a number of keys that is known at run time only.

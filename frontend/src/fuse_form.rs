@@ -173,7 +173,7 @@ fn writes_in_order(op: Op) -> bool {
 }
 
 /// Rewrites `op` with `input` as its destination, read there.
-fn chain_destination<'c>(op: Op<'c>, input: usize, rw: &mut Rewriter<'c>) -> Result<Op<'c>, Diagnostics> {
+pub(crate) fn chain_destination<'c>(op: Op<'c>, input: usize, rw: &mut Rewriter<'c>) -> Result<Op<'c>, Diagnostics> {
     let inputs = linalg::num_inputs(op);
     let destination = op.operand(input);
     let mut operands: Vec<Value> = op.operands()[..inputs].to_vec();

@@ -3,6 +3,7 @@
 //! Extents are static, so that a tile that divides them leaves no remainder inside a task; a loop without such a tile is not
 //! cut.
 
+use crate::attention::Shape;
 use crate::dispatch::Dispatch;
 use crate::kernel::{self, Kernel};
 use crate::linalg::{self, Loops};
@@ -31,6 +32,11 @@ const LINE_ELEMENTS: i64 = 4_096;
 /// Elements of a line of an image.
 const LINE: i64 = 64;
 
+/// Most scores of a task of attention: they lie on its stack, and in the second-level cache.
+const MAX_SCORES: i64 = 40 << 10;
+/// Fewest rows of queries that share keys.
+const FEWEST_ROWS: i64 = 16;
+
 /// The form of the code inside a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Inner {
@@ -52,7 +58,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
         KernelClass::Convolution => (convolution(dispatch, loops), vec![1], Inner::Plain),
         KernelClass::Row => (rows(dispatch, loops), vec![1], Inner::Plain),
         KernelClass::Elementwise => (contiguous(loops, TASK_ELEMENTS), vec![1], Inner::Plain),
-        KernelClass::Attention => unreachable!("invariant: only GPUs have dispatches of this class"),
+        KernelClass::Attention => (attention(dispatch), vec![1], Inner::Plain),
         KernelClass::Generic => (contiguous(loops, LINE_ELEMENTS), vec![1], Inner::Plain),
     };
     let choice =
@@ -84,21 +90,35 @@ fn is_scripted(dispatch: &Dispatch) -> bool {
 fn product(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
     let found = products::contraction_loops(dispatch.main()).expect("invariant: the class says that there is one");
     let mut tile = vec![0; loops.extents.len()];
-    let set = |dims: &[usize], wanted: i64, tile: &mut [i64]| {
+    let set = |dims: &[usize], (wanted, unit): (i64, i64), tile: &mut [i64]| {
         // The last loop that is one: those of one iteration are cut without effect.
         let (dims, single): (Vec<usize>, Vec<usize>) = dims.iter().partition(|d| loops.extents[**d] != 1);
         single.iter().for_each(|d| tile[*d] = 1);
         if let Some((last, outer)) = dims.split_last() {
             outer.iter().for_each(|d| tile[*d] = 1);
-            tile[*last] = known_tile(loops.extents[*last], wanted);
+            let extent = loops.extents[*last];
+            let whole = if extent != DYNAMIC && extent % unit == 0 { unit } else { 1 };
+            tile[*last] =
+                if extent == DYNAMIC { wanted } else { known_tile(extent / whole, (wanted / whole).max(1)) * whole };
         }
     };
     found.batch.iter().for_each(|d| tile[*d] = 1);
     // Without rows, columns are read once: long tasks, of which there are enough.
     let rows = if found.n.is_empty() { TASK_ROWS / 2 } else { TASK_ROWS };
-    set(&found.m, rows, &mut tile);
-    set(&found.n, if found.m.is_empty() { TASK_COLUMNS / 2 } else { TASK_COLUMNS }, &mut tile);
+    set(&found.m, (rows, 1), &mut tile);
+    let columns = if found.m.is_empty() { TASK_COLUMNS / 2 } else { TASK_COLUMNS };
+    set(&found.n, (columns, line(dispatch).unwrap_or(1)), &mut tile);
     finish(tile, loops)
+}
+
+/// Elements of a line of the image that a result's lines become, where nothing else reads them: tiles of whole lines can be
+/// written to a padded image (`padded_results.rs`).
+fn line(dispatch: &Dispatch) -> Option<i64> {
+    let result = dispatch.root.result(0);
+    let [only] = result.uses()[..] else { return None };
+    let (from, to) = (result.ty().shape()?, only.op.results().first()?.ty().shape()?);
+    let width = to.last().copied().filter(|width| *width > 0 && to.len() == from.len() + 1);
+    width.filter(|_| only.op.is(ops::tensor::EXPAND_SHAPE))
 }
 
 /// Tile of a convolution: a line of the image, and the channels that share its windows.
@@ -150,6 +170,30 @@ fn rows(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
         *last = (1..=(2 * wanted).min(extent)).rev().find(|d| extent % d == 0).unwrap_or(1);
     }
     tile
+}
+
+/// One row of each loop, and of queries those whose scores a task holds.
+fn attention(dispatch: &Dispatch) -> Vec<i64> {
+    let shape = Shape::of(dispatch).expect("invariant: the class says that it has one");
+    let mut tile = vec![1; shape.rows.len()];
+    if let Some(query) = shape.query {
+        tile[query] = attention_rows(&shape).expect("invariant: it was asked before the dispatches were joined");
+    }
+    tile
+}
+
+/// Rows of queries of a task of attention: a divisor, so that its scores have a static size. `None` where a size is unknown,
+/// or where so few rows would share the keys, which each task packs, that scores in memory cost less.
+pub(crate) fn attention_rows(shape: &Shape) -> Option<i64> {
+    let sizes = [shape.keys, shape.size, shape.width];
+    if sizes.iter().chain(&shape.rows).any(|size| *size == DYNAMIC || *size < 1) {
+        return None;
+    }
+    let queries = shape.query.map_or(1, |query| shape.rows[query]);
+    let held = |rows: &i64| rows.saturating_mul(shape.keys) <= MAX_SCORES;
+    let rows = (1..=queries.min(TASK_ROWS)).rev().find(|rows| queries % rows == 0 && held(rows));
+    let whole = Some(queries).filter(|queries| held(queries));
+    rows.filter(|rows| *rows == queries || *rows >= FEWEST_ROWS).or(whole)
 }
 
 fn keep_one_cut(tile: &mut [i64], loops: &Loops) {

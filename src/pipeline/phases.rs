@@ -36,10 +36,10 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Resul
         frontend::widen::run(&stage.model.module, &mut stage.model.weights)?;
     }
     frontend::fuse::run(&stage.model.module)?;
-    match job.target {
-        TargetDescription::Cpu(cpu) => frontend::collapse_lines::run(&stage.model.module, cpu)?,
-        TargetDescription::Gpu(gpu) => frontend::attention::run(&stage.model.module, gpu)?,
+    if let TargetDescription::Cpu(cpu) = job.target {
+        frontend::collapse_lines::run(&stage.model.module, cpu)?;
     }
+    frontend::attention::run(&stage.model.module, job.target)?;
     Ok(stage)
 }
 

@@ -1,4 +1,4 @@
-//! Attention: two products around a softmax, three kernels on a CPU and one on a GPU.
+//! Attention: two products around a softmax, one kernel; on a CPU three where sizes are known at run time only.
 
 use super::case::{Case, by};
 use super::contract::MULTIPLY_ADD;
@@ -16,6 +16,11 @@ pub(super) fn cases() -> Vec<Case> {
     }
     for sizes in [[2, 17, 33, 20], [1, 5, 1, 8], [2, 40, 100, 128], [1, 3, 300, 64], [1, 2, 5, 1], [1, 20, 70, 200]] {
         out.push(of("plain", sizes, |_, s| s));
+    }
+    // As many scores as a task holds: of a prime number of queries, and of many keys.
+    for sizes in [[1, 197, 197, 8], [1, 32, 2048, 4]] {
+        out.push(of("plain", sizes, |_, s| s));
+        out.push(of("causal", sizes, |p, s| changed(p, &s, &[], CAUSAL)));
     }
     for sizes in [[2, 17, 33, 20], [3, 16, 64, 32]] {
         let [_, queries, keys, _] = sizes;
@@ -64,8 +69,7 @@ fn of(name: &str, sizes: Sizes, mask: impl Fn(&mut Program, Value) -> Value) -> 
     let weights = super::rows::softmax(&mut p, &scores);
     let r = sums(&mut p, &weights, &v);
     let case = Case::new(format!("attention/{name}/{}", by(&sizes)), p, &[&r]);
-    // On a CPU a mask by index is a kernel of its own, and so is the softmax's part before a row of one key.
-    if matches!(name, "plain") && keys > 1 { case.dispatches(3).on_gpus(1) } else { case.on_gpus(1) }
+    case.dispatches(1)
 }
 
 /// Pointwise on the scores, which are `%a`.
@@ -99,7 +103,7 @@ fn hidden_rows(guarded: bool) -> Case {
     let body = "%z = arith.constant 7.0 : f32; %c = arith.cmpf uno, %a, %a : f32; %s = arith.select %c, %z, %a : f32";
     let r = changed(&mut p, &r, &[], body);
     let name = if guarded { "attention/hidden_rows/guarded" } else { "attention/hidden_rows/plain" };
-    Case::new(name, p, &[&r]).on_gpus(1)
+    Case::new(name, p, &[&r]).dispatches(1)
 }
 
 /// A softmax whose rows of negative infinity are 0.
@@ -127,7 +131,7 @@ fn late_keys() -> Case {
     let s = changed(&mut p, &s, &[], body);
     let weights = super::rows::softmax(&mut p, &s);
     let r = sums(&mut p, &weights, &v);
-    Case::new("attention/late_keys", p, &[&r]).on_gpus(1)
+    Case::new("attention/late_keys", p, &[&r]).dispatches(1)
 }
 
 /// Three heads of queries for each of keys.
@@ -139,7 +143,7 @@ fn grouped() -> Case {
     let weights = super::rows::softmax(&mut p, &s);
     let zero = p.zeros(Dtype::F32, &[2, 3, 19, 24]);
     let r = p.generic("h g m c n!", &[(&weights, "h, g, m, n"), (&v, "h, n, c")], (&zero, "h, g, m, c"), MULTIPLY_ADD);
-    Case::new("attention/grouped", p, &[&r]).on_gpus(1)
+    Case::new("attention/grouped", p, &[&r]).dispatches(1)
 }
 
 /// Heads that lie between tokens and elements, in two batches.
@@ -152,7 +156,7 @@ fn two_batches() -> Case {
     let zero = p.zeros(Dtype::F32, &[2, 3, 21, 8]);
     let r =
         p.generic("b h m c n!", &[(&weights, "b, h, m, n"), (&v, "b, n, h, c")], (&zero, "b, h, m, c"), MULTIPLY_ADD);
-    Case::new("attention/two_batches", p, &[&r]).on_gpus(1)
+    Case::new("attention/two_batches", p, &[&r]).dispatches(1)
 }
 
 /// Keys whose neighbours in memory are elements of other keys.
@@ -163,7 +167,7 @@ fn transposed_keys() -> Case {
     let s = p.generic("b m n k!", &[(&q, "b, m, k"), (&k, "b, k, n")], (&zero, "b, m, n"), MULTIPLY_ADD);
     let weights = super::rows::softmax(&mut p, &s);
     let r = sums(&mut p, &weights, &v);
-    Case::new("attention/transposed_keys", p, &[&r]).on_gpus(1)
+    Case::new("attention/transposed_keys", p, &[&r]).dispatches(1)
 }
 
 /// Biases in both products.
@@ -180,7 +184,7 @@ fn biased() -> Case {
     let ins = [(&weights, "b, m, k"), (&v, "b, k, n"), (&bv, "n")];
     let body = "%y = arith.addf %b, %c : f32; %m = arith.mulf %a, %y : f32; %s = arith.addf %o, %m : f32";
     let r = p.generic("b m n k!", &ins, (&zero, "b, m, n"), body);
-    Case::new("attention/biased", p, &[&r]).on_gpus(1)
+    Case::new("attention/biased", p, &[&r]).dispatches(1)
 }
 
 /// An epilogue: gates and a residual.
@@ -193,7 +197,7 @@ fn weighted() -> Case {
     let r = sums(&mut p, &weights, &v);
     let body = "%m = arith.mulf %a, %b : f32; %s = arith.addf %m, %c : f32";
     let r = p.pointwise(Dtype::F32, &[&r, &gate, &rest], body);
-    Case::new("attention/gated", p, &[&r]).dispatches(3).on_gpus(1)
+    Case::new("attention/gated", p, &[&r]).dispatches(1)
 }
 
 /// Halves in memory, sums in f32, a result in halves; neighbours in memory may be elements of other keys.
@@ -211,7 +215,7 @@ fn halves(transposed: bool) -> Case {
     let r = p.generic("b m n k!", &[(&weights, "b, m, k"), (&v, "b, k, n")], (&zero, "b, m, n"), half);
     let r = p.pointwise(Dtype::F16, &[&r], "%s = arith.truncf %a : f32 to f16");
     let name = if transposed { "attention/halves/transposed" } else { "attention/halves/plain" };
-    Case::new(name, p, &[&r]).on_gpus(1)
+    Case::new(name, p, &[&r]).dispatches(1)
 }
 
 /// Weights that are a result too stay in memory.
@@ -254,5 +258,5 @@ fn named() -> Case {
         format!("linalg.softmax dimension(2) ins({} : {}) outs({} : {}) -> {}", s.name, s.ty(), e.name, e.ty(), e.ty());
     let weights = p.op(Dtype::F32, s.shape(), &text);
     let r = sums(&mut p, &weights, &v);
-    Case::new("attention/named_softmax", p, &[&r]).dispatches(3).on_gpus(1)
+    Case::new("attention/named_softmax", p, &[&r]).dispatches(1)
 }
