@@ -39,6 +39,7 @@ mod linalg;
 pub mod onnx;
 mod pack;
 mod padded_inputs;
+mod padded_results;
 pub mod place;
 mod products;
 mod rows;

@@ -1,4 +1,4 @@
-//! Products over a padded input of a program, on GPUs: each tile pads the part that it reads.
+//! Products over a padded input of a program: each tile pads the part that it reads.
 //!
 //! ```text
 //! %f = scf.forall .. { linalg.fill ins(%zero) .. }        %r = scf.forall .. {
@@ -11,12 +11,13 @@
 //! What a program computes is written where it is padded; an input lies where it is, and would be copied.
 //!
 //! Requires: what [`crate::tile`] ensures. Ensures: the same.
-//! Limits: constants as pads; tiles of bounded size, at most [`MOST_ELEMENTS`] elements, in every padded dimension at least
-//! as long as its pads; dispatches of class contraction or convolution.
+//! Limits: constants as pads; tiles of bounded size, at most [`MOST_ON_GPU`] or [`MOST_ON_CPU`] elements, in every padded
+//! dimension at least as long as its pads; dispatches of class contraction or convolution.
 
 use crate::borders::filled_value;
 use crate::rows_slice::affine;
 use crate::specialize;
+use crate::tile::TargetDescription;
 use monopour_contract::{KernelChoice, KernelClass, attributes};
 use monopour_ir::typed::tensor::{extract_slice, insert_slice};
 use monopour_ir::typed::{Index, Slice};
@@ -26,18 +27,24 @@ use monopour_ir::{
 };
 
 /// Most elements of a padded tile: it shares workgroup memory with nothing else.
-const MOST_ELEMENTS: i64 = 2_048;
+const MOST_ON_GPU: i64 = 2_048;
+/// The same on the stack of a task, and in the first-level cache.
+const MOST_ON_CPU: i64 = 8_192;
 
 /// Pads the tiles of a module.
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
+pub(crate) fn run(module: &Module, target: &TargetDescription) -> Result<(), Diagnostics> {
+    let most = match target {
+        TargetDescription::Gpu(_) => MOST_ON_GPU,
+        TargetDescription::Cpu(_) => MOST_ON_CPU,
+    };
     let mut rw = Rewriter::new(module.context());
     for insertion in module.op().find_all(ops::tensor::INSERT_SLICE) {
         let Some(padding) = Padding::of(insertion) else { continue };
         let readers: Vec<Op> = insertion.result(0).uses().into_iter().map(|u| u.op).collect();
-        if readers.is_empty() || !readers.iter().all(|reader| padding.fits(*reader)) {
+        if readers.is_empty() || !readers.iter().all(|reader| padding.fits(*reader, most)) {
             continue;
         }
         for reader in readers {
@@ -84,7 +91,7 @@ impl<'c> Padding<'c> {
     }
 
     /// Whether an op takes a tile of the padded tensor for a product.
-    fn fits(&self, reader: Op) -> bool {
+    fn fits(&self, reader: Op, most: i64) -> bool {
         let (Some(slice), Some(dispatch)) = (Slice::of(reader), reader.ancestor(ops::scf::FORALL)) else {
             return false;
         };
@@ -96,7 +103,7 @@ impl<'c> Padding<'c> {
             && reader.result(0).ty().shape().is_some_and(|shape| shape.len() == sizes.len())
             && choice.is_some_and(|choice| is_product(choice.class))
             && slice.strides.iter().all(|stride| *stride == Index::Static(1))
-            && sizes.iter().product::<i64>() <= MOST_ELEMENTS
+            && sizes.iter().product::<i64>() <= most
             && sizes.iter().zip(&self.dims).all(|(size, [low, _, high])| size >= low.max(high))
     }
 }

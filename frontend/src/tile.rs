@@ -25,7 +25,7 @@ use crate::isolate::{Border, Isolated};
 use crate::kernel::{self, Kernel, MAX_GRID_RANK};
 use crate::kernel_cpu::{self, Inner};
 use crate::transforms::{self, Plan, SEQUENCE};
-use crate::{grid, isolate, linalg, pack, padded_inputs, rows_tile};
+use crate::{grid, isolate, linalg, pack, padded_inputs, padded_results, rows_tile};
 use monopour_contract::{KernelClass, attributes};
 use monopour_ir::ops;
 use monopour_ir::parallel::{MANY, map_parts};
@@ -83,8 +83,9 @@ pub fn run(module: &Module, options: &TileOptions) -> Result<TileReport, Diagnos
     tell_apart(&clone);
     run_passes(clone.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
     finish(&clone)?;
-    if let TargetDescription::Gpu(_) = options.target {
-        padded_inputs::run(&clone)?;
+    padded_inputs::run(&clone, &options.target)?;
+    if let TargetDescription::Cpu(_) = options.target {
+        padded_results::run(&clone)?;
     }
     replace_body(module, clone);
     log(module);

@@ -19,6 +19,7 @@ mod onnx_flow;
 mod onnx_numbers;
 mod opt;
 mod padded_inputs;
+mod padded_results;
 mod passes;
 mod phases;
 mod portable;
