@@ -68,9 +68,9 @@ pub fn run(module: Op) -> Result<u32, Diagnostics> {
     Ok(promoted)
 }
 
-/// Reserves stack of a task; true if there is enough.
+/// Reserves stack of a task, in whole cache lines; true if there is enough.
 fn add(task_bytes: &mut u64, bytes: u64) -> Result<bool, String> {
-    let total = task_bytes.saturating_add(bytes);
+    let total = task_bytes.saturating_add(bytes.next_multiple_of(64));
     if total > MAX_TASK_BYTES {
         return Err(format!("the buffers of this task take more than {MAX_TASK_BYTES} bytes together"));
     }

@@ -15,12 +15,12 @@
 //! pointwise ops overwrite the scores, so that a task of some rows holds one tile of them on its stack.
 //! Limits: other readers of an intermediate, results other than f32, heads larger than `MAX_SIZE`, and more tensors than a
 //! kernel binds leave three dispatches; on a CPU also sizes that are known at run time only, and rows that
-//! [`kernel_cpu::attention_rows`] cannot cut.
+//! `Shape::task_rows` cannot cut.
 
 use crate::dispatch::{self, Dispatch, Role};
 use crate::kernel::MAX_GRID_RANK;
-use crate::tile::TargetDescription;
-use crate::{fuse_form, kernel_cpu, linalg};
+use crate::target::TargetDescription;
+use crate::{fuse_form, linalg};
 use monopour_contract::{KernelClass, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, attributes};
 use monopour_ir::bodies::{self, MultiplyAdd, Power, Quotient};
 use monopour_ir::typed::arith::CmpIPredicate;
@@ -33,6 +33,11 @@ use tracing::trace;
 
 /// Largest head, of keys and of values: an invocation holds its part of a row in registers.
 const MAX_SIZE: i64 = 256;
+/// Most scores of a task on a CPU: they lie on its stack, and in the second-level cache.
+const MOST_SCORES: i64 = 40 << 10;
+/// Most rows of queries of a task on a CPU, and the fewest of which several tasks are made.
+const MOST_ROWS: i64 = 64;
+const FEWEST_ROWS: i64 = 16;
 
 /// Joins every attention of `module`.
 ///
@@ -94,6 +99,20 @@ impl Shape {
             values.operand(*i).defining_op().is_some_and(|def| dispatch.ops.iter().any(|(op, _)| *op == def))
         })?;
         Self::between(scores, values, read)
+    }
+
+    /// Rows of queries of a task on a CPU: a divisor, so that its scores have a static size. `None` where a size is unknown, or
+    /// where so few rows would share the keys, which each task packs, that scores in memory cost less.
+    pub fn task_rows(&self) -> Option<i64> {
+        let sizes = [self.keys, self.size, self.width];
+        if sizes.iter().chain(&self.rows).any(|size| *size == DYNAMIC || *size < 1) {
+            return None;
+        }
+        let queries = self.query.map_or(1, |query| self.rows[query]);
+        let held = |rows: &i64| rows.saturating_mul(self.keys) <= MOST_SCORES;
+        let rows = (1..=queries.min(MOST_ROWS)).rev().find(|rows| queries % rows == 0 && held(rows));
+        let whole = Some(queries).filter(held);
+        rows.filter(|rows| *rows == queries || *rows >= FEWEST_ROWS).or(whole)
     }
 
     /// The shape of two products; operand `read` of the second one are the weights.
@@ -292,7 +311,7 @@ impl<'c> Attention<'c> {
         let Some(shape) = read.and_then(|read| Shape::between(self.scores, self.values, read)) else { return false };
         match target {
             TargetDescription::Gpu(gpu) => self.fits_gpu(&shape, gpu),
-            TargetDescription::Cpu(_) => shape.size <= MAX_SIZE && kernel_cpu::attention_rows(&shape).is_some(),
+            TargetDescription::Cpu(_) => shape.size <= MAX_SIZE && shape.task_rows().is_some(),
         }
     }
 

@@ -32,11 +32,6 @@ const LINE_ELEMENTS: i64 = 4_096;
 /// Elements of a line of an image.
 const LINE: i64 = 64;
 
-/// Most scores of a task of attention: they lie on its stack, and in the second-level cache.
-const MAX_SCORES: i64 = 40 << 10;
-/// Fewest rows of queries that share keys.
-const FEWEST_ROWS: i64 = 16;
-
 /// The form of the code inside a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Inner {
@@ -177,23 +172,9 @@ fn attention(dispatch: &Dispatch) -> Vec<i64> {
     let shape = Shape::of(dispatch).expect("invariant: the class says that it has one");
     let mut tile = vec![1; shape.rows.len()];
     if let Some(query) = shape.query {
-        tile[query] = attention_rows(&shape).expect("invariant: it was asked before the dispatches were joined");
+        tile[query] = shape.task_rows().expect("invariant: it was asked before the dispatches were joined");
     }
     tile
-}
-
-/// Rows of queries of a task of attention: a divisor, so that its scores have a static size. `None` where a size is unknown,
-/// or where so few rows would share the keys, which each task packs, that scores in memory cost less.
-pub(crate) fn attention_rows(shape: &Shape) -> Option<i64> {
-    let sizes = [shape.keys, shape.size, shape.width];
-    if sizes.iter().chain(&shape.rows).any(|size| *size == DYNAMIC || *size < 1) {
-        return None;
-    }
-    let queries = shape.query.map_or(1, |query| shape.rows[query]);
-    let held = |rows: &i64| rows.saturating_mul(shape.keys) <= MAX_SCORES;
-    let rows = (1..=queries.min(TASK_ROWS)).rev().find(|rows| queries % rows == 0 && held(rows));
-    let whole = Some(queries).filter(|queries| held(queries));
-    rows.filter(|rows| *rows == queries || *rows >= FEWEST_ROWS).or(whole)
 }
 
 fn keep_one_cut(tile: &mut [i64], loops: &Loops) {

@@ -6,14 +6,14 @@
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
 //! * [`fuse`]: elementwise fusion and dispatches. `split_division`: quotients in maps as loops; `specialize`: fills and products as named ops; `split_reduction`: long
 //!   reductions in two; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
-//! * [`attention`]: the dispatches of an attention as one, for GPUs.
+//! * [`attention`]: the dispatches of an attention as one.
 //! * [`unfold`]: windows of convolutions as dimensions, for CPUs.
 //! * [`widen`]: constant filters of half precision as f32, for CPUs.
 //! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.
 //! * [`tile`]: one `scf.forall` per dispatch. `isolate`: a dispatch in a module of its own; `transforms`: the generated
 //!   scripts; `rows_tile`, with `rows_slice`: row groups; `pack`: panels of products; `grid`: at most three grid dimensions;
-//!   `whole_slices`: slices of whole outputs; `padded_inputs`: tiles of a program's padded inputs.
+//!   `whole_slices`: slices of whole outputs; `padded_inputs`, `padded_results`: pads inside of tiles.
 //! * [`place`]: memory spaces as tensor encodings, block mappings.
 //! * [`borders`]: fills of which insertions leave a border.
 //!
@@ -49,6 +49,7 @@ mod rows_tile;
 mod specialize;
 mod split_division;
 mod split_reduction;
+mod target;
 pub mod tile;
 mod transforms;
 pub mod unfold;
@@ -57,4 +58,5 @@ pub mod widen;
 pub mod windows;
 
 pub use import::{ImportOptions, Imported, Weight, WeightTable};
-pub use tile::{TargetDescription, TileOptions, TileReport};
+pub use target::TargetDescription;
+pub use tile::{TileOptions, TileReport};

@@ -17,7 +17,7 @@
 use crate::borders::filled_value;
 use crate::rows_slice::affine;
 use crate::specialize;
-use crate::tile::TargetDescription;
+use crate::target::TargetDescription;
 use monopour_contract::{KernelChoice, KernelClass, attributes};
 use monopour_ir::typed::tensor::{extract_slice, insert_slice};
 use monopour_ir::typed::{Index, Slice};

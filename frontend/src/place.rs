@@ -11,7 +11,7 @@
 //! On a CPU nothing changes: tasks carry `monopour.kernel` only, and memory has no space.
 //! Requires: what [`crate::tile`] ensures.
 
-use crate::tile::TargetDescription;
+use crate::target::TargetDescription;
 use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::typed::gpu::{self, AddressSpace, Dimension};

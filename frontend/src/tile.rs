@@ -24,6 +24,7 @@ use crate::fuse::unshare;
 use crate::isolate::{Border, Isolated};
 use crate::kernel::{self, Kernel, MAX_GRID_RANK};
 use crate::kernel_cpu::{self, Inner};
+use crate::target::TargetDescription;
 use crate::transforms::{self, Plan, SEQUENCE};
 use crate::{grid, isolate, linalg, pack, padded_inputs, padded_results, rows_tile};
 use monopour_contract::{KernelClass, attributes};
@@ -33,18 +34,8 @@ use monopour_ir::{
     Attr, CANONICALIZE, Context, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter,
     StructuralKey, Type, Value, WalkOrder, apply_named_sequence, run_passes,
 };
-use monopour_program::{CpuTarget, GpuDescription};
 use std::collections::HashMap;
 use tracing::{Level, enabled, trace};
-
-/// The target of a compilation.
-#[derive(Clone, Debug)]
-pub enum TargetDescription {
-    /// A GPU through wgpu.
-    Gpu(GpuDescription),
-    /// Native code on a CPU.
-    Cpu(CpuTarget),
-}
 
 /// Options of [`run`].
 #[derive(Debug)]

@@ -4,12 +4,10 @@ use crate::backend::from_runtime;
 use crate::host::{devices, evaluated, f32s, ramp, run};
 use monopour_testkit::approx::{self, Tolerance};
 
-/// A product along channels, a pointwise op of `kind`, pads of one and a window of 3 x 3 on `[channels, height, width]`.
-fn text(channels: [i64; 2], [h, w]: [i64; 2], kind: &str) -> String {
-    let [from, to] = channels;
-    let (image, padded) = (format!("tensor<{to}x{h}x{w}xf32>"), format!("tensor<{to}x{}x{}xf32>", h + 2, w + 2));
+/// The op of `kind` behind the product `%m`.
+fn pointwise(to: i64, image: &str, kind: &str) -> String {
     let all = "iterator_types = [\"parallel\", \"parallel\", \"parallel\"]";
-    let pointwise = match kind {
+    match kind {
         "bias" => format!(
             "%y = linalg.generic {{indexing_maps = [#image, #channel, #image], {all}}} ins(%m, %b : {image}, tensor<{to}xf32>)
     outs(%e : {image}) {{
@@ -29,7 +27,14 @@ fn text(channels: [i64; 2], [h, w]: [i64; 2], kind: &str) -> String {
         ),
         "none" => format!("%y = tensor.cast %m : {image} to {image}"),
         other => panic!("{other}"),
-    };
+    }
+}
+
+/// A product along channels, a pointwise op of `kind`, pads of one and a window of 3 x 3 on `[channels, height, width]`.
+fn text(channels: [i64; 2], [h, w]: [i64; 2], kind: &str) -> String {
+    let [from, to] = channels;
+    let (image, padded) = (format!("tensor<{to}x{h}x{w}xf32>"), format!("tensor<{to}x{}x{}xf32>", h + 2, w + 2));
+    let pointwise = pointwise(to, &image, kind);
     format!(
         "#image = affine_map<(c, y, x) -> (c, y, x)>
 #channel = affine_map<(c, y, x) -> (c)>

@@ -22,6 +22,8 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(of("plain", sizes, |_, s| s));
         out.push(of("causal", sizes, |p, s| changed(p, &s, &[], CAUSAL)));
     }
+    // More than a task of a CPU holds, and no divisor.
+    out.push(of("many_rows", [1, 1009, 41, 4], |_, s| s).dispatches(3).on_gpus(1));
     for sizes in [[2, 17, 33, 20], [3, 16, 64, 32]] {
         let [_, queries, keys, _] = sizes;
         out.push(of("added_mask", sizes, |p, s| {
