@@ -71,7 +71,7 @@ impl<'c> Lines<'c> {
             .then_some(found)
     }
 
-    /// Whether a pointwise op ends the tile, which is begun by another.
+    /// Whether a pointwise op ends the tile, and does not read what the tile began with.
     fn ends_pointwise(&self) -> bool {
         let (last, begun) = (self.last, self.begun.result(0));
         let single = |value: Value| value.uses().len() == 1;
@@ -82,7 +82,17 @@ impl<'c> Lines<'c> {
             && single(begun)
             && maps.last().is_some_and(|map| map.is_identity())
             && last.block() == self.dispatch.body()
-            && !begun.uses().iter().any(|u| u.op == last)
+            && (!self.begins_with_last() || linalg::destination(last, 0) == begun && !self.reads_destination())
+    }
+
+    /// Whether the last op has another type than the product, and so is the first to write to the tile.
+    fn begins_with_last(&self) -> bool {
+        self.begun.result(0).uses().iter().any(|u| u.op == self.last)
+    }
+
+    fn reads_destination(&self) -> bool {
+        let inputs = linalg::num_inputs(self.last);
+        self.last.body().is_some_and(|body| !body.arg(inputs).is_unused())
     }
 
     /// Whether tiles are whole lines of known number.
@@ -107,10 +117,13 @@ impl<'c> Lines<'c> {
 
     fn write(&self, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
         let loc = self.last.location();
-        // What the tile begins with is its own.
-        rw.set_point(InsertionPoint::Before(self.begun));
-        let own = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).results(&[self.begun.result(0).ty()]))?;
-        rw.replace_op(self.begun, &own.results());
+        let writes = self.begins_with_last();
+        if !writes {
+            // What the tile begins with is its own.
+            rw.set_point(InsertionPoint::Before(self.begun));
+            let own = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).results(&[self.begun.result(0).ty()]))?;
+            rw.replace_op(self.begun, &own.results());
+        }
         // The shared output is the image.
         let whole = self.image.result(0).ty();
         rw.set_point(InsertionPoint::Before(self.dispatch));
@@ -131,6 +144,9 @@ impl<'c> Lines<'c> {
         rw.create(parallel_insert_slice(loc, written, output, &place))?;
         rw.erase(self.inserted);
         rw.erase(self.last);
+        if writes {
+            rw.erase(self.begun);
+        }
         Ok(())
     }
 
@@ -158,7 +174,7 @@ impl<'c> Lines<'c> {
         let mut maps = linalg::indexing_maps(op).expect("invariant: a generic has maps");
         let body = op.body().expect("invariant: a generic has a body");
         // A destination that is read becomes an input.
-        let read = usize::from(!body.arg(inputs).is_unused());
+        let read = usize::from(self.reads_destination());
         let operands = &op.operands()[..inputs + read];
         maps.truncate(inputs + read);
         if read == 1 {

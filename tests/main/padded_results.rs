@@ -25,6 +25,17 @@ fn pointwise(to: i64, image: &str, kind: &str) -> String {
     linalg.yield %s : f32
   }} -> {image}"
         ),
+        "half" => {
+            let half = image.replace("f32", "f16");
+            format!(
+                "%h = tensor.empty() : {half}
+  %y = linalg.generic {{indexing_maps = [#image, #image], {all}}} ins(%m : {image}) outs(%h : {half}) {{
+  ^bb0(%a: f32, %o: f16):
+    %s = arith.truncf %a : f32 to f16
+    linalg.yield %s : f16
+  }} -> {half}"
+            )
+        }
         "none" => format!("%y = tensor.cast %m : {image} to {image}"),
         other => panic!("{other}"),
     }
@@ -35,6 +46,9 @@ fn text(channels: [i64; 2], [h, w]: [i64; 2], kind: &str) -> String {
     let [from, to] = channels;
     let (image, padded) = (format!("tensor<{to}x{h}x{w}xf32>"), format!("tensor<{to}x{}x{}xf32>", h + 2, w + 2));
     let pointwise = pointwise(to, &image, kind);
+    let (element, widened) =
+        if kind == "half" { ("f16", "arith.extf %a : f16 to f32") } else { ("f32", "arith.addf %a, %zero : f32") };
+    let (computed, padded) = (image.replace("f32", element), padded.replace("f32", element));
     format!(
         "#image = affine_map<(c, y, x) -> (c, y, x)>
 #channel = affine_map<(c, y, x) -> (c)>
@@ -57,15 +71,17 @@ func.func @main(%x: tensor<{from}x{h}x{w}xf32>, %w: tensor<{to}x{from}xf32>, %b:
     linalg.yield %s : f32
   }} -> {image}
   {pointwise}
+  %pad = arith.constant 0.0 : {element}
   %p = tensor.pad %y low[0, 1, 1] high[0, 1, 1] {{
   ^bb0(%c: index, %i: index, %j: index):
-    tensor.yield %zero : f32
-  }} : {image} to {padded}
+    tensor.yield %pad : {element}
+  }} : {computed} to {padded}
   %r = linalg.generic {{indexing_maps = [#window, #weights, #windows],
     iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\", \"reduction\"]}}
     ins(%p, %v : {padded}, tensor<{to}x3x3xf32>) outs(%f : {image}) {{
-  ^bb0(%a: f32, %c: f32, %o: f32):
-    %q = arith.mulf %a, %c : f32
+  ^bb0(%a: {element}, %c: f32, %o: f32):
+    %wide = {widened}
+    %q = arith.mulf %wide, %c : f32
     %s = arith.addf %o, %q : f32
     linalg.yield %s : f32
   }} -> {image}
@@ -84,7 +100,7 @@ fn copies(channels: [i64; 2], image: [i64; 2], kind: &str) -> Vec<u64> {
     let mut counts = vec![];
     for device in devices() {
         let (results, stats, leaks) = run(&text, &[], &device, &inputs);
-        let tolerance = Tolerance { absolute: 1e-3, relative: 1e-4 };
+        let tolerance = Tolerance { absolute: 1e-3, relative: if kind == "half" { 2e-3 } else { 1e-4 } };
         approx::compare(&from_runtime(&results[0]), &expected[0], tolerance)
             .unwrap_or_else(|e| panic!("{}: {e}\n{text}", stats.device));
         assert!(leaks.is_clean(), "{}: {leaks:?}", stats.device);
@@ -98,7 +114,7 @@ fn images_are_written_where_they_are_padded() {
     // Lines shorter than a vector, of several vectors and a rest; tiles of all lines, of some, of one that is no line.
     let cases = [([8, 24], [14, 14]), ([24, 70], [7, 7]), ([5, 16], [56, 56]), ([16, 9], [28, 27]), ([3, 2], [6, 64])];
     for (channels, image) in cases {
-        for kind in ["bias", "residual"] {
+        for kind in ["bias", "residual", "half"] {
             let copies = copies(channels, image, kind);
             assert!(copies.iter().all(|count| *count == 0), "{copies:?} for {image:?}, {kind}");
         }
