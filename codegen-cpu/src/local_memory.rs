@@ -2,16 +2,15 @@
 //!
 //! Before: `%t = memref.alloc() : memref<8x32xf32>` in a loop, with a `memref.dealloc`.
 //! After: one `memref.alloca` in the kernel's entry block, no dealloc. A kernel calls no allocator.
-//! Limits: static shapes, and [`MAX_STACK_BYTES`] per kernel (C0003).
+//! Limits: static shapes, and [`MOST_TASK_BYTES`] per kernel (C0003).
 
 use crate::{abi, error};
+use monopour_contract::MOST_TASK_BYTES;
 use monopour_ir::conversion::{Adaptor, ConversionRewriter, ConversionTarget, Declined, Mode, PatternSet, convert};
 use monopour_ir::ops;
 use monopour_ir::typed::memref;
 use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, Module, Op, Type};
 
-/// Most bytes of the local buffers of a kernel: an eighth of the 2 MiB stack of a worker thread.
-pub const MAX_STACK_BYTES: u64 = 256 << 10;
 /// Cache line, and the widest vector, in bytes.
 const ALIGNMENT: i64 = 64;
 
@@ -40,8 +39,8 @@ fn promote(kernel: Op) -> Result<(), Diagnostics> {
             return Err(error::local_buffer(alloc.location(), &format!("of type {ty} has no static size")).into());
         };
         total = total.saturating_add(bytes.next_multiple_of(ALIGNMENT as u64));
-        if total > MAX_STACK_BYTES {
-            let what = format!("of type {ty} does not fit on the stack: {total} of {MAX_STACK_BYTES} bytes");
+        if total > MOST_TASK_BYTES {
+            let what = format!("of type {ty} does not fit on the stack: {total} of {MOST_TASK_BYTES} bytes");
             return Err(error::local_buffer(alloc.location(), &what).into());
         }
     }

@@ -19,6 +19,11 @@ pub const MOST_ATTENTION_KEYS: i64 = 1 << 16;
 /// Most workgroup memory of an attention's tile: 64 rows, each of the scores of 32 keys and one more, and three numbers.
 pub const MOST_ATTENTION_BYTES: u32 = 64 * (33 + 3) * 4;
 
+/// Most stack for one buffer of a task on a CPU: the scores of 64 rows of an attention over 640 keys.
+pub const MOST_TASK_BUFFER_BYTES: u64 = 160 << 10;
+/// Most stack for all buffers of a task on a CPU: an eighth of the 2 MiB stack of a worker thread.
+pub const MOST_TASK_BYTES: u64 = 256 << 10;
+
 /// Most invocations of a workgroup in one dimension.
 const MAX_WORKGROUP_DIMENSION: i64 = 1024;
 

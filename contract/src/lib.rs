@@ -13,5 +13,8 @@ pub mod kernel;
 pub mod runtime;
 
 pub use field::Field;
-pub use kernel::{KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, Sharing};
+pub use kernel::{
+    KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, MOST_TASK_BUFFER_BYTES,
+    MOST_TASK_BYTES, Sharing,
+};
 pub use runtime::{LibraryFunction, RuntimeFunction, RuntimeTable, Trap};

@@ -13,9 +13,10 @@
 //! A buffer of dynamic size with a constant bound (a tile at the edge) takes that much stack. One that is too large
 //! for the stack becomes a slice of a host buffer with one slice per task, allocated around the dispatch.
 //! Requires: no iteration forwards the buffer, which is checked.
-//! Limits: [`MAX_BUFFER_BYTES`] of stack for one buffer and [`MAX_TASK_BYTES`] for all of a task; beyond, the size must be defined
+//! Limits: [`MOST_TASK_BUFFER_BYTES`] of stack for one buffer and [`MOST_TASK_BYTES`] for all of a task; beyond, the size must be defined
 //! before the dispatch (D0104).
 
+use monopour_contract::{MOST_TASK_BUFFER_BYTES, MOST_TASK_BYTES};
 use monopour_ir::ops;
 use monopour_ir::typed::{Index, Slice, memref};
 use monopour_ir::{
@@ -23,11 +24,6 @@ use monopour_ir::{
 };
 
 use crate::collect::is_dispatch;
-
-/// Largest buffer on the stack: a fraction of the smallest stack of a worker thread.
-pub const MAX_BUFFER_BYTES: u64 = 160 * 1024;
-/// Most stack for the buffers of one task, which is what code generation takes; worker threads have 2 MiB by default.
-pub const MAX_TASK_BYTES: u64 = 256 * 1024;
 
 /// Promotes the buffers of all dispatches, and returns their number.
 ///
@@ -71,8 +67,8 @@ pub fn run(module: Op) -> Result<u32, Diagnostics> {
 /// Reserves stack of a task, in whole cache lines; true if there is enough.
 fn add(task_bytes: &mut u64, bytes: u64) -> Result<bool, String> {
     let total = task_bytes.saturating_add(bytes.next_multiple_of(64));
-    if total > MAX_TASK_BYTES {
-        return Err(format!("the buffers of this task take more than {MAX_TASK_BYTES} bytes together"));
+    if total > MOST_TASK_BYTES {
+        return Err(format!("the buffers of this task take more than {MOST_TASK_BYTES} bytes together"));
     }
     *task_bytes = total;
     Ok(true)
@@ -190,8 +186,8 @@ fn stack_bytes(dispatch: Op, alloc: Op) -> Result<u64, String> {
     let ty = alloc.result(0).ty();
     let bytes = bounded_shape(alloc).and_then(|shape| Type::memref(&shape, ty.element(), None).static_size_bytes());
     let Some(bytes) = bytes else { return Err(format!("the size of {ty} is not known")) };
-    if bytes > MAX_BUFFER_BYTES {
-        return Err(format!("{ty} takes {bytes} bytes, more than {MAX_BUFFER_BYTES}"));
+    if bytes > MOST_TASK_BUFFER_BYTES {
+        return Err(format!("{ty} takes {bytes} bytes, more than {MOST_TASK_BUFFER_BYTES}"));
     }
     if alloc.block() != dispatch.body() && is_handed_on(alloc.result(0)) {
         return Err("it outlives the iteration that made it".to_owned());

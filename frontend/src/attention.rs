@@ -21,7 +21,7 @@ use crate::dispatch::{self, Dispatch, Role};
 use crate::kernel::MAX_GRID_RANK;
 use crate::target::TargetDescription;
 use crate::{fuse_form, linalg};
-use monopour_contract::{KernelClass, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, attributes};
+use monopour_contract::{KernelClass, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, MOST_TASK_BUFFER_BYTES, attributes};
 use monopour_ir::bodies::{self, MultiplyAdd, Power, Quotient};
 use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::{
@@ -34,7 +34,7 @@ use tracing::trace;
 /// Largest head, of keys and of values: an invocation holds its part of a row in registers.
 const MAX_SIZE: i64 = 256;
 /// Most scores of a task on a CPU: they lie on its stack, and in the second-level cache.
-const MOST_SCORES: i64 = 40 << 10;
+const MOST_SCORES: i64 = (MOST_TASK_BUFFER_BYTES / 4) as i64;
 /// Most rows of queries of a task on a CPU, and the fewest of which several tasks are made.
 const MOST_ROWS: i64 = 64;
 const FEWEST_ROWS: i64 = 16;

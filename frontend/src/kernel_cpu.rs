@@ -92,9 +92,8 @@ fn product(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
         if let Some((last, outer)) = dims.split_last() {
             outer.iter().for_each(|d| tile[*d] = 1);
             let extent = loops.extents[*last];
-            let whole = if extent != DYNAMIC && extent % unit == 0 { unit } else { 1 };
-            tile[*last] =
-                if extent == DYNAMIC { wanted } else { known_tile(extent / whole, (wanted / whole).max(1)) * whole };
+            let unit = if extent != DYNAMIC && extent % unit == 0 { unit } else { 1 };
+            tile[*last] = known_tile(extent / unit, (wanted / unit).max(1)) * unit;
         }
     };
     found.batch.iter().for_each(|d| tile[*d] = 1);

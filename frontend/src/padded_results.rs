@@ -1,4 +1,4 @@
-//! Results in collapsed lines that are padded next, on CPUs: the last op of each tile writes them as lines of the image.
+//! Results in collapsed lines that are padded next, on CPUs: the last op of each tile writes them as lines of an image.
 //!
 //! ```text
 //! %r = scf.forall .. shared_outs(%o = %e : [64, 196]) {     %r = scf.forall .. shared_outs(%o = %e : [64, 14, 14]) {
@@ -49,7 +49,7 @@ struct Lines<'c> {
     image: Op<'c>,
     /// The elements of a line.
     width: i64,
-    /// The slice of the shared output that a tile begins with, and the op that fills or writes it.
+    /// The slice of the shared output that a tile begins with.
     begun: Op<'c>,
     /// The pointwise op that ends the tile, and the insertion of its result.
     last: Op<'c>,

@@ -143,6 +143,29 @@ fn buffers_of_tasks_go_to_the_stack() {
 }
 
 #[test]
+fn buffers_beyond_the_stack_of_a_task_are_slices_of_host_buffers() {
+    // 160 and 96 KiB, and one more, which the others leave no cache line for.
+    let module = parse(
+        "func.func @f(%x: f32) {
+        scf.forall (%i) in (4) {
+          %a = memref.alloc() : memref<40960xf32>
+          linalg.fill ins(%x : f32) outs(%a : memref<40960xf32>)
+          %b = memref.alloc() : memref<24561xf32>
+          linalg.fill ins(%x : f32) outs(%b : memref<24561xf32>)
+          %c = memref.alloc() : memref<1xf32>
+          linalg.fill ins(%x : f32) outs(%c : memref<1xf32>)
+        } {monopour.kernel = {class = \"generic\"}}
+        return
+    }",
+    );
+    assert_eq!(promote::run(module.op()).expect("fits"), 3);
+    let types =
+        |name: &str| module.op().find_all(name).into_iter().map(|op| op.result(0).ty().to_string()).collect::<Vec<_>>();
+    assert_eq!(types("memref.alloca").len(), 2, "{}", module.op());
+    assert_eq!(types("memref.alloc"), ["memref<4x1xf32>"]);
+}
+
+#[test]
 fn buffers_too_large_for_the_stack_are_slices_of_a_host_buffer() {
     let module = parse(
         "func.func @f(%b: memref<4xf32>, %x: f32) {
