@@ -17,6 +17,8 @@ use monopour_program::CpuTarget;
 const TASK_ROWS: i64 = 64;
 /// Columns of a task of a matrix product.
 const TASK_COLUMNS: i64 = 256;
+/// Columns of a task of a product of one row: a page of each row of the matrix.
+const STREAM_COLUMNS: i64 = 1_024;
 /// A loop without a dividing tile is cut all the same beyond this extent; the remainder of its last tile is not vectorised.
 const MAX_WHOLE: i64 = 8_192;
 /// Longest reduction that is not blocked. Each step reads another row of the right operand: with a power-of-two row stride more
@@ -46,7 +48,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
     let lanes = lanes(dispatch.main(), cpu);
     let class = dispatch.class();
     let (tile, register_tile, inner) = match class {
-        KernelClass::Contraction if is_scripted(dispatch) && is_static(dispatch) => {
+        KernelClass::Contraction if is_scripted(dispatch, loops) && is_static(dispatch) => {
             contraction(dispatch, loops, lanes, cpu)
         }
         KernelClass::Contraction => (product(dispatch, loops), vec![1], Inner::Plain),
@@ -75,10 +77,10 @@ fn contiguous(loops: &Loops, elements: i64) -> Vec<i64> {
     finish(tile, loops)
 }
 
-/// Whether a transform script makes the register tiles of a contraction. Code generation makes all others, and packs
-/// transposed right operands.
-fn is_scripted(dispatch: &Dispatch) -> bool {
-    dispatch.matmul().is_some_and(|op| !pack::is_transposed(op))
+/// Whether a transform script makes the register tiles of a contraction. Code generation makes all others: it packs
+/// transposed right operands, and streams the matrix of a product of one row.
+fn is_scripted(dispatch: &Dispatch, loops: &Loops) -> bool {
+    dispatch.matmul().is_some_and(|op| !pack::is_transposed(op) && loops.extents.first() != Some(&1))
 }
 
 /// Tile of a batched or otherwise general contraction: one batch, some rows, and columns that share them.
@@ -100,7 +102,7 @@ fn product(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
     // Without rows, columns are read once: long tasks, of which there are enough.
     let rows = if found.n.is_empty() { TASK_ROWS / 2 } else { TASK_ROWS };
     set(&found.m, (rows, 1), &mut tile);
-    let columns = if found.m.is_empty() { TASK_COLUMNS / 2 } else { TASK_COLUMNS };
+    let columns = if found.m.iter().all(|d| loops.extents[*d] == 1) { STREAM_COLUMNS } else { TASK_COLUMNS };
     set(&found.n, (columns, line(dispatch).unwrap_or(1)), &mut tile);
     finish(tile, loops)
 }

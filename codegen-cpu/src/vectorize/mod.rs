@@ -20,8 +20,8 @@
 //! Limits: subscripts that are sums of loops; bodies of `arith` and `math`; no `i1` in memory; reductions along the vector
 //! loop by one associative and commutative op.
 //!
-//! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `pointwise` and
-//! `sums` (the forms), `pack` (panels), `merge` (fills and epilogues), `body`, `combine` and `emit` (builders).
+//! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`
+//! and `pointwise` (the forms), `pack` (panels), `merge` (fills and epilogues), `body`, `combine` and `emit` (builders).
 
 mod body;
 mod choose;
@@ -32,6 +32,7 @@ mod merge;
 mod nest;
 mod pack;
 mod pointwise;
+mod streams;
 mod sums;
 
 use crate::abi;
@@ -45,7 +46,7 @@ use nest::Nest;
 use std::collections::HashSet;
 
 /// All forms, in order.
-const FORMS: [&dyn Form; 2] = [&sums::Sums, &pointwise::Pointwise];
+const FORMS: [&dyn Form; 3] = [&sums::Sums, &streams::Streams, &pointwise::Pointwise];
 
 /// The first form that takes the op, with its choice; else the reason of the last.
 fn plan(nest: &Nest, cpu: &CpuTarget) -> Result<(&'static dyn Form, Choice), Declined> {
@@ -85,9 +86,7 @@ fn vectorize<'c>(op: Op<'c>, sums: bool, cpu: &CpuTarget, rewriter: &mut Rewrite
     let Some(mut nest) = Nest::of(op).filter(|n| n.reductions().is_empty() != sums) else { return vec![] };
     let Ok((form, choice)) = plan(&nest, cpu) else { return vec![] };
     let along = nest.loops[choice.dim].reduction;
-    // Outputs that are updated block by block are not fused with fill and epilogue.
-    let blocked = choice.pack.is_some_and(|p| p.block.is_some());
-    let merged = if blocked { merge::none(&nest) } else { merge::around(&mut nest, !along) };
+    let merged = if form.updates_in_blocks(&choice) { merge::none(&nest) } else { merge::around(&mut nest, !along) };
     let mut e = Emit::before(merged.last);
     form.write(&mut e, &nest, &choice);
     for op in &merged.ops {

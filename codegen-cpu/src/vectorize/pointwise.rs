@@ -25,6 +25,10 @@ impl Form for Pointwise {
         if nest.loops[choice.dim].reduction { Err(Declined::NotAsked) } else { Ok(choice) }
     }
 
+    fn updates_in_blocks(&self, choice: &Choice) -> bool {
+        choice.pack.is_some_and(|p| p.block.is_some())
+    }
+
     fn write<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
         emit(e, nest, choice);
     }

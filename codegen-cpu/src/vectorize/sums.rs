@@ -32,6 +32,10 @@ impl Form for Sums {
         if nest.loops[choice.dim].reduction { Ok(choice) } else { Err(Declined::NotAsked) }
     }
 
+    fn updates_in_blocks(&self, _: &Choice) -> bool {
+        false
+    }
+
     fn write<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
         emit(e, nest, choice);
     }
