@@ -19,7 +19,7 @@ DEVICE ?= auto
 # Asked in the recipe, because the set-up before it may just have installed it.
 require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
 
-.PHONY: help setup build demo test test-full check examples mutants bench bench-peers onnx-suite onnx-models embed upstream-suite clean
+.PHONY: help setup build demo test test-full check examples mutants bench bench-peers bench-ops onnx-suite onnx-models embed upstream-suite clean
 
 help:
 	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
@@ -29,6 +29,7 @@ help:
 	@echo "make mutants      a fixed sample of deliberate faults, and which of them no test finds (under an hour)"
 	@echo "make bench        our own times on the benchmark programs"
 	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
+	@echo "make bench-ops    single ops of ResNet-50, MobileNetV2, GPT-2, LLaMA and ViT beside onnxruntime, on one CPU thread"
 	@echo "make onnx-suite   ONNX's backend suite on the CPU and a GPU, with the lists of cases known to fail; PARTS=test_pad,test_topk runs some"
 	@echo "make onnx-models  whole ONNX models beside onnxruntime, on the CPU and a GPU: values and times (writes 6 GB); MODELS='resnet50 minilm' takes some"
 	@echo "make embed        examples/embed on all-MiniLM-L6-v2: sentences in, similarities out; DEVICE=cpu, gpu or auto"
@@ -85,6 +86,9 @@ bench: build $(BENCH_DIR)/.written
 
 bench-peers: build $(PEERS) $(BENCH_DIR)/.written
 	$(VENV)/bin/python benches/compare.py $(BENCH_DIR) --write docs/measurements/common-op-set.md
+
+bench-ops: build $(PEERS)
+	$(VENV)/bin/python benches/ops.py $(BENCH_DIR)/ops --write docs/measurements/cpu-ops.md
 
 # ONNX's backend suite on both devices; PARTS="test_resize,test_pad" runs the cases whose names hold one of these.
 onnx-suite: setup $(ONNX_CASES)/index.json

@@ -200,6 +200,21 @@ fn products_in_every_layout() {
     check(&cases, 1e-5);
 }
 
+#[test]
+fn products_of_one_row_stream_their_matrix() {
+    let product = |x: &[f32], o: f32| o + x[0] * x[1];
+    let mut cases = vec![];
+    for k in [1, 7, 8, 9, 100] {
+        for n in [33, 64, 131, 1100] {
+            cases.push(Case::new(&[('n', n), ('K', k)], "k k,n n", PRODUCT, product));
+            cases.push(Case::new(&[('n', n), ('K', k)], "k k,n n", PRODUCT, product).dynamic());
+            cases.push(Case::new(&[('m', 1), ('n', n), ('J', 1), ('K', k)], "m,k j,k,n m,n", PRODUCT, product));
+        }
+        cases.push(Case::new(&[('n', 100), ('J', 3), ('K', k)], "j,k j,k,n n", PRODUCT, product));
+    }
+    check(&cases, 1e-5);
+}
+
 /// A fill, a product and an epilogue, in one kernel; the bias is added along the second loop of the result.
 fn dense_layer(name: &str, [m, n, k]: [usize; 3], transposed: bool) -> String {
     let (b, b_map) = if transposed { (format!("{n}x{k}"), "(j, k)") } else { (format!("{k}x{n}"), "(k, j)") };
@@ -385,6 +400,12 @@ fn vectors_are_used() {
         optimized(&case).matches("phi <32 x float>").count()
     };
     assert_eq!((rows(1000), rows(1024), rows(3072)), (14, 7, 7));
+    // One row of the matrix after the other: the sums are in the result, not in registers.
+    let one_row = |n| {
+        let case = Case::new(&[('n', n), ('K', 1000)], "k k,n n", PRODUCT, |x, o| o + x[0] * x[1]);
+        optimized(&case).matches("phi <").count()
+    };
+    assert_eq!((one_row(16), one_row(1000)), (1, 0));
     let loops = [('h', 14), ('w', 14), ('f', 64), ('Y', 3), ('X', 3), ('C', 8)];
     has(&Case::new(&loops, "h+y,w+x,c y,x,c,f h,w,f", PRODUCT, sum), "fmul contract <32 x float>");
 }
