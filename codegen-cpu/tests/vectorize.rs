@@ -181,6 +181,22 @@ fn columns_and_rows_of_pointwise_ops() {
 }
 
 #[test]
+fn transposed_inputs() {
+    let body = "%p = arith.mulf %x0, %x1 : f32\n %s = arith.addf %p, %x2 : f32\n %r = arith.addf %s, %o : f32";
+    let mut cases = vec![];
+    for (m, n) in [(16, 16), (4, 100), (17, 40), (40, 131), (3, 64), (100, 7)] {
+        for dynamic in [false, true] {
+            let loops = [('b', 2), ('i', m), ('j', n)];
+            let copy = Case::new(&loops, "b,j,i b,i,j", "%r = arith.negf %x0 : f32", |x, _| -x[0]);
+            let inner = Case::new(&loops, "j,b,i b,i,j", "%r = arith.negf %x0 : f32", |x, _| -x[0]);
+            let update = Case::new(&loops, "j,i i,j b,j b,i,j", body, |x, o| x[0] * x[1] + x[2] + o);
+            cases.extend([copy, inner, update].map(|case| Case { dynamic, ..case }));
+        }
+    }
+    check(&cases, 1e-6);
+}
+
+#[test]
 fn products_in_every_layout() {
     let mut cases = vec![];
     let product = |x: &[f32], o: f32| o + x[0] * x[1];
@@ -400,6 +416,9 @@ fn vectors_are_used() {
         optimized(&case).matches("phi <32 x float>").count()
     };
     assert_eq!((rows(1000), rows(1024), rows(3072)), (14, 7, 7));
+    // A square in registers.
+    let across = Case::new(&[('i', 64), ('j', 64)], "j,i i,j", "%r = arith.negf %x0 : f32", |x, _| -x[0]);
+    has(&across, "shufflevector <16 x float>");
     // One row of the matrix after the other: the sums are in the result, not in registers.
     let one_row = |n| {
         let case = Case::new(&[('n', n), ('K', 1000)], "k k,n n", PRODUCT, |x, o| o + x[0] * x[1]);

@@ -63,6 +63,9 @@ fn emit_op<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>, values: &Valu
         return vec![index(e, op, place)];
     }
     let operands: Vec<Value> = op.operands().into_iter().map(|v| lookup(values, v)).collect();
+    if op.is(ops::memref::LOAD) && place.width > 1 && operands.iter().any(|v| v.ty().is_vector()) {
+        return vec![gather(e, op, place, &operands)];
+    }
     // Values that are uniform across lanes are computed once.
     let width = if operands.iter().any(|v| v.ty().is_vector()) { place.width } else { 1 };
     let operands: Vec<Value> = operands.into_iter().map(|v| e.splat(v, width)).collect();
@@ -83,4 +86,30 @@ fn index<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>) -> Value<'c> {
     let first = e.splat(first, place.width);
     let steps = e.op(ops::vector::STEP, &[], ty);
     e.op(ops::arith::ADDI, &[first, steps], ty)
+}
+
+/// `memref.load` of subscripts of which some differ by lane: one vector where they are consecutive elements of a line.
+fn gather<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
+    let (width, element) = (place.width, op.result(0).ty());
+    let ty = Type::vector(&[width], element);
+    let varying = operands.iter().filter(|v| v.ty().is_vector()).count();
+    let unit = operands[0].ty().as_memref().is_some_and(|ty| ty.strides.last() == Some(&1));
+    if varying == 1 && unit && op.operands().last().is_some_and(|v| is_lane(*v, place.dim)) {
+        let first = e.position(place.at[place.dim]);
+        return e.op(ops::vector::LOAD, &[&operands[..operands.len() - 1], &[first]].concat(), ty);
+    }
+    let parts: Vec<Value> = (0..width)
+        .map(|lane| {
+            let here = |v: &Value<'c>| if v.ty().is_vector() { e.lanes(*v, lane, 1) } else { *v };
+            let operands: Vec<Value> = operands.iter().map(here).collect();
+            e.op(ops::memref::LOAD, &operands, element)
+        })
+        .collect();
+    e.op(ops::vector::FROM_ELEMENTS, &parts, ty)
+}
+
+/// Whether a value is the position along the vector loop.
+fn is_lane(value: Value, dim: usize) -> bool {
+    let index = value.defining_op().filter(|op| op.is(ops::linalg::INDEX));
+    index.and_then(|op| op.attr("dim")?.as_int()).is_some_and(|d| usize::try_from(d) == Ok(dim))
 }

@@ -158,7 +158,8 @@ fn even(extent: i64, most: i64) -> i64 {
     (extent + times - 1) / times
 }
 
-fn widest_bits(nest: &Nest) -> i64 {
+/// Bits of the widest element in memory or value of the body.
+pub(super) fn widest_bits(nest: &Nest) -> i64 {
     let bits = |ty: Type| match ty.integer_width() {
         Some(1) => 8,
         Some(width) => i64::from(width),

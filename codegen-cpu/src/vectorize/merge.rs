@@ -69,7 +69,7 @@ fn epilogue<'c>(nest: &Nest<'c>, output: &Operand<'c>, mut after: Nest<'c>) -> O
     let target = whole_output(&after).filter(|o| o.value == output.value)?;
     let pointwise = after.reductions().is_empty() && after.loops.len() == target.subscripts.len();
     let apart = after.inputs.iter().all(|i| is_apart(i, output));
-    let positions = after.body.ops().iter().any(|op| op.is(ops::linalg::INDEX));
+    let positions = after.body.ops().iter().any(|op| op.is(ops::linalg::INDEX) || op.is(ops::memref::LOAD));
     if !pointwise || !apart || positions {
         return None;
     }
@@ -89,15 +89,14 @@ fn epilogue<'c>(nest: &Nest<'c>, output: &Operand<'c>, mut after: Nest<'c>) -> O
     Some(after)
 }
 
-/// Whether a memref lies in another buffer than the output: both are views of distinct known buffers.
+/// Whether an operand is a scalar, or lies in another buffer than the output.
 fn is_apart(operand: &Operand, output: &Operand) -> bool {
-    if !operand.is_memory() {
-        return true;
-    }
-    match (base(operand.value), base(output.value)) {
-        (Some(a), Some(b)) => a != b,
-        _ => false,
-    }
+    !operand.is_memory() || in_other_buffers(operand.value, output.value)
+}
+
+/// Whether two memrefs are views of distinct known buffers.
+pub(super) fn in_other_buffers<'c>(a: Value<'c>, b: Value<'c>) -> bool {
+    matches!((base(a), base(b)), (Some(a), Some(b)) if a != b)
 }
 
 /// The buffer that a memref is a view of: an argument of the kernel, an allocation or a constant. `None` for a value of a

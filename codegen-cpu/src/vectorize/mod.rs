@@ -17,11 +17,11 @@
 //!
 //! Ensures: a declined op is left as it is, for scalar loops. Outputs without a reduction along the vector loop get their
 //! terms in the order of the loops; the others in an order that follows from the shape and the target alone.
-//! Limits: subscripts that are sums of loops; bodies of `arith` and `math`; no `i1` in memory; reductions along the vector
+//! Limits: subscripts that are sums of loops; bodies of `arith` and `math`, and of loads where nothing is summed; no `i1` in memory; reductions along the vector
 //! loop by one associative and commutative op.
 //!
-//! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`
-//! and `pointwise` (the forms), `pack` (panels), `merge` (fills and epilogues), `body`, `combine` and `emit` (builders).
+//! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
+//! `transposes` and `pointwise` (the forms), `pack` (panels), `merge` (fills and epilogues), `body`, `combine` and `emit` (builders).
 
 mod body;
 mod choose;
@@ -34,6 +34,7 @@ mod pack;
 mod pointwise;
 mod streams;
 mod sums;
+mod transposes;
 
 use crate::abi;
 use choose::{Choice, Declined};
@@ -46,7 +47,7 @@ use nest::Nest;
 use std::collections::HashSet;
 
 /// All forms, in order.
-const FORMS: [&dyn Form; 3] = [&sums::Sums, &streams::Streams, &pointwise::Pointwise];
+const FORMS: [&dyn Form; 4] = [&sums::Sums, &streams::Streams, &transposes::Transposes, &pointwise::Pointwise];
 
 /// The first form that takes the op, with its choice; else the reason of the last.
 fn plan(nest: &Nest, cpu: &CpuTarget) -> Result<(&'static dyn Form, Choice), Declined> {
@@ -65,7 +66,7 @@ fn plan(nest: &Nest, cpu: &CpuTarget) -> Result<(&'static dyn Form, Choice), Dec
 /// # Errors
 /// None on verified IR.
 pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
-    run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
+    run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops),lower-affine)")?;
     let mut rewriter = Rewriter::new(module.context());
     for kernel in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
         // Reductions first: they are fused with the ops around them.

@@ -1,5 +1,6 @@
 //! A `linalg.generic` on memrefs as data: its loops, and how each operand is indexed by them.
 
+use super::merge;
 use monopour_contract::MAX_INTERLEAVED;
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{self, IteratorType, Structured};
@@ -146,10 +147,18 @@ impl<'c> Nest<'c> {
         let stored = |o: &Operand<'c>| scalar(o.element()) && o.element().integer_width() != Some(1);
         let plain = |op: &Op<'c>| {
             let known = matches!(op.dialect(), "arith" | "math")
-                || matches!(op.name(), ops::linalg::INDEX | ops::linalg::YIELD);
+                || matches!(op.name(), ops::linalg::INDEX | ops::linalg::YIELD)
+                || op.is(ops::memref::LOAD) && self.reductions().is_empty() && self.is_apart(*op);
             known && op.regions().is_empty() && op.results().iter().all(|r| scalar(r.ty()))
         };
         self.inputs.iter().chain(&self.outputs).all(stored) && self.body.ops().iter().all(plain)
+    }
+
+    /// Whether a load of the body reads no output, and elements that lie in vectors as in memory.
+    fn is_apart(&self, load: Op<'c>) -> bool {
+        let (source, ty) = (load.operand(0), load.result(0).ty());
+        let apart = self.outputs.iter().all(|o| merge::in_other_buffers(source, o.value));
+        apart && ty.integer_width() != Some(1) && source.block() != Some(self.body)
     }
 
     /// Reductions, outermost first.

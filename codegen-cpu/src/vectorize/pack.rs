@@ -210,7 +210,7 @@ pub(super) fn within<'c>(
 }
 
 /// Transposes a square of vectors: swaps blocks of half the size, then recurses into them.
-fn transpose<'c>(e: &mut Emit<'c>, mut rows: Vec<Value<'c>>) -> Vec<Value<'c>> {
+pub(super) fn transpose<'c>(e: &mut Emit<'c>, mut rows: Vec<Value<'c>>) -> Vec<Value<'c>> {
     let lanes = rows.len();
     let mut half = lanes / 2;
     while half > 0 {
