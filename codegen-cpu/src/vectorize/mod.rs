@@ -17,11 +17,12 @@
 //!
 //! Ensures: a declined op is left as it is, for scalar loops. Outputs without a reduction along the vector loop get their
 //! terms in the order of the loops; the others in an order that follows from the shape and the target alone.
-//! Limits: subscripts that are sums of loops; bodies of `arith` and `math`, and of loads where nothing is summed; no `i1` in memory; reductions along the vector
-//! loop by one associative and commutative op.
+//! Limits: subscripts that are sums of loops; bodies of `arith` and `math`, and of loads where nothing is summed; no `i1` in
+//! memory; reductions along the vector loop by one associative and commutative op.
 //!
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
-//! `transposes` and `pointwise` (the forms), `pack` (panels), `merge` (fills and epilogues), `body`, `combine` and `emit` (builders).
+//! `transposes` and `pointwise` (the forms), `pack` (panels), `merge` (fills and epilogues), `body`, `combine` and `emit`
+//! (builders).
 
 mod body;
 mod choose;
