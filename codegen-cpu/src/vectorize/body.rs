@@ -20,7 +20,8 @@ pub(super) struct Place<'c, 'a> {
 /// Values of the body by those of the op.
 pub(super) type Values<'c> = HashMap<Value<'c>, Value<'c>>;
 
-/// Emits the ops of the body that `wanted` depends on; returns the values for `wanted`. `values` holds the arguments.
+/// Emits the ops of the body that `wanted` depends on; returns the values for `wanted`. `values` holds the arguments, or what
+/// is computed of them.
 pub(super) fn emit<'c>(
     e: &mut Emit<'c>,
     nest: &Nest<'c>,
@@ -28,7 +29,7 @@ pub(super) fn emit<'c>(
     values: &mut Values<'c>,
     wanted: &[Value<'c>],
 ) -> Vec<Value<'c>> {
-    let needed = needed(nest, wanted);
+    let needed = needed(nest, values, wanted);
     for op in nest.body.ops() {
         if !op.is(ops::linalg::YIELD) && needed.contains(&op) {
             let value = emit_op(e, op, place, values);
@@ -45,11 +46,11 @@ pub(super) fn lookup<'c>(values: &Values<'c>, value: Value<'c>) -> Value<'c> {
     values.get(&value).copied().unwrap_or(value)
 }
 
-fn needed<'c>(nest: &Nest<'c>, wanted: &[Value<'c>]) -> Vec<Op<'c>> {
+fn needed<'c>(nest: &Nest<'c>, values: &Values<'c>, wanted: &[Value<'c>]) -> Vec<Op<'c>> {
     let mut work: Vec<Value> = wanted.to_vec();
     let mut out = vec![];
     while let Some(value) = work.pop() {
-        let op = value.defining_op().filter(|op| op.block() == Some(nest.body));
+        let op = value.defining_op().filter(|op| op.block() == Some(nest.body) && !values.contains_key(&value));
         if let Some(op) = op.filter(|op| !out.contains(op)) {
             out.push(op);
             work.extend(op.operands());

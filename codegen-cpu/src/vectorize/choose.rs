@@ -35,15 +35,17 @@ pub(super) struct Choice {
     pub(super) registers: i64,
     /// A parallel loop of which several iterations share their loads along `dim`, and how many.
     pub(super) rows: Option<(usize, i64)>,
-    /// The input to pack, so that it is contiguous along `dim`.
+    /// The inputs to pack.
     pub(super) pack: Option<Pack>,
 }
 
-/// An input to copy, a panel at a time.
+/// Inputs to copy, a panel at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pack {
-    /// Number of the input.
-    pub(super) input: usize,
+    /// The input that is read in vectors: its panels are contiguous along the vector loop.
+    pub(super) right: Option<usize>,
+    /// The input whose elements the rows of the register tile broadcast.
+    pub(super) left: Option<usize>,
     /// A reduction cut into blocks of so many iterations where panels would be too large; the outputs are updated once per
     /// block.
     pub(super) block: Option<(usize, i64)>,
@@ -106,6 +108,7 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
         choice.registers = fitting(CHAINS, extent, lanes);
     } else if sums {
         tile(nest, &mut choice, extent, cpu);
+        choice.pack = pack::widened(nest, &choice).or(choice.pack);
     } else {
         choice.registers = fitting(POINTWISE, extent, lanes);
     }
@@ -130,7 +133,9 @@ fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
         let reads = |o: &super::nest::Operand| o.uses(choice.dim) && !o.uses(*d);
         !nest.loops[*d].reduction && *d != choice.dim && nest.inputs.iter().any(reads)
     };
-    let reads_panel = |d: &usize| choice.pack.is_none_or(|p| pack::is_row(nest, *d, choice.dim, &nest.inputs[p.input]));
+    let reads_panel = |d: &usize| {
+        choice.pack.and_then(|p| p.right).is_none_or(|i| pack::is_row(nest, *d, choice.dim, &nest.inputs[i]))
+    };
     let rows = (0..nest.loops.len())
         .rev()
         .filter(shared)
@@ -175,7 +180,7 @@ pub(super) fn widest_bits(nest: &Nest) -> i64 {
 fn vector_loop(nest: &Nest, lanes: i64) -> Result<(usize, Option<Pack>), Declined> {
     let strided = |d: usize| nest.inputs.iter().filter(|o| o.access(d) == Access::Strided).count();
     let interleaved = |d: usize| nest.inputs.iter().filter(|o| matches!(o.access(d), Access::Interleaved(_))).count();
-    let pack = |d: usize| if nest.loops[d].reduction { None } else { pack::candidate(nest, d, lanes) };
+    let pack = |d: usize| if nest.loops[d].reduction { None } else { pack::strided(nest, d, lanes) };
     let candidates = (0..nest.loops.len()).filter(|d| is_candidate(nest, *d));
     let cost = |(d, pack): &(usize, Option<Pack>)| {
         let strided = strided(*d) - usize::from(pack.is_some());

@@ -30,20 +30,34 @@ pub(super) struct Operand<'c> {
     pub(super) unit_stride: bool,
     /// The loop whose current position is the buffer's origin.
     pub(super) panel: Option<usize>,
+    /// The value of the body that the elements are, where it is not the argument.
+    pub(super) holds: Option<Value<'c>>,
 }
 
 impl<'c> Operand<'c> {
     fn of(value: Value<'c>, subscripts: Vec<LinearForm>) -> Option<Self> {
         if !value.ty().is_memref() {
-            return subscripts.is_empty().then_some(Self { value, subscripts, unit_stride: false, panel: None });
+            return subscripts.is_empty().then_some(Self {
+                value,
+                subscripts,
+                unit_stride: false,
+                panel: None,
+                holds: None,
+            });
         }
         let ty = value.ty().as_memref()?;
-        Some(Self { value, unit_stride: ty.strides.last() == Some(&1), subscripts, panel: None })
+        let unit_stride = ty.strides.last() == Some(&1);
+        Some(Self { value, subscripts, unit_stride, panel: None, holds: None })
     }
 
-    /// A buffer whose origin is the current position of `dim`.
-    pub(super) fn panel(value: Value<'c>, subscripts: Vec<LinearForm>, dim: usize) -> Self {
-        Self { value, subscripts, unit_stride: true, panel: Some(dim) }
+    /// A buffer whose origin is the current position of `origin`.
+    pub(super) fn panel(
+        value: Value<'c>,
+        subscripts: Vec<LinearForm>,
+        origin: Option<usize>,
+        holds: Option<Value<'c>>,
+    ) -> Self {
+        Self { value, subscripts, unit_stride: true, panel: origin, holds }
     }
 
     /// Whether this is a memref.

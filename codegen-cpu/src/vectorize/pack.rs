@@ -1,14 +1,18 @@
-//! Packs an input that is strided along the vector loop, a panel at a time, into a contiguous buffer of the kernel.
+//! Packs inputs of a product into contiguous buffers of the kernel, a panel at a time.
 //!
 //! ```text
-//! for j (W lanes at a time):
-//!   for k: panel[k, 0 .. W] = b[j .. j + W, k]        // b^T in the order in which the product reads it
-//!   for i, k: acc[i] += a[i, k] * panel[k, 0 .. W]
+//! for k (a block at a time):
+//!   for i, k: left[i, k] = extf(a[i, k])                 // widened once, not for each vector that it meets
+//!   for j (W lanes at a time):
+//!     for k: right[k, 0 .. W] = extf(b[j .. j + W, k])   // b^T in the order in which the product reads it
+//!     for i, k: acc[i] += left[i, k] * right[k, 0 .. W]
 //! ```
 //!
-//! A long reduction is cut into blocks, each with its own panel.
+//! The right panel is of an input that is strided along the vector loop, or narrower than its products; the left one of a
+//! narrow input whose elements are broadcast. A reduction that is too long for a panel is cut into blocks.
 //! Limits: known extents, panels of up to [`MAX_PANEL_BYTES`], read by at least [`MIN_ROWS`] rows.
 
+use super::body::{self, Place, Values};
 use super::choose::{Choice, Pack};
 use super::emit::{Bound, Emit, Position, Segment, Width};
 use super::nest::{Access, Nest, Operand};
@@ -22,18 +26,73 @@ const MAX_PANEL_BYTES: i64 = 64 << 10;
 const MIN_ROWS: i64 = 8;
 /// Registers of the widest panel.
 const MAX_REGISTERS: i64 = 2;
+/// Fewest iterations of a block that a left panel may ask for: each block updates the outputs.
+const MIN_BLOCK: i64 = 64;
 
-/// The input that pays to pack for vectors of `lanes` elements along `dim`.
-pub(super) fn candidate(nest: &Nest, dim: usize, lanes: i64) -> Option<Pack> {
-    let strided = |i: &usize| nest.inputs[*i].access(dim) == Access::Strided;
-    let mut inputs = (0..nest.inputs.len()).filter(strided);
-    let input = inputs.next().filter(|_| inputs.next().is_none())?;
+/// The input that pays to pack for vectors of `lanes` elements along `dim`, because it is strided.
+pub(super) fn strided(nest: &Nest, dim: usize, lanes: i64) -> Option<Pack> {
+    let input = only(nest, |_, o| o.access(dim) == Access::Strided)?;
     let operand = &nest.inputs[input];
-    let bare = operand.subscripts.iter().all(|s| s.as_dim().is_some());
     let rows = (0..nest.loops.len()).any(|d| is_row(nest, d, dim, operand));
-    let room = MAX_PANEL_BYTES / (lanes * MAX_REGISTERS * operand.element().element_size_bytes()? as i64);
+    let room = MAX_PANEL_BYTES / (lanes * MAX_REGISTERS * element_bytes(nest, input));
     let block = block(nest, operand, room)?;
-    (bare && rows && !nest.reductions().is_empty()).then_some(Pack { input, block })
+    (is_bare(operand) && rows && !nest.reductions().is_empty()).then_some(Pack {
+        right: Some(input),
+        left: None,
+        block,
+    })
+}
+
+/// The inputs to pack for a register tile: besides one that is strided those that the body widens.
+pub(super) fn widened(nest: &Nest, choice: &Choice) -> Option<Pack> {
+    let (row, _) = choice.rows?;
+    let (dim, width) = (choice.dim, choice.registers * choice.lanes);
+    let narrow = |i: usize| is_bare(&nest.inputs[i]) && held(nest, i).is_some();
+    let contiguous = |o: &Operand| o.access(dim) == Access::Contiguous && is_row(nest, row, dim, o);
+    let strided = choice.pack.and_then(|p| p.right);
+    let right = strided.or_else(|| only(nest, |i, o| narrow(i) && contiguous(o)));
+    let per_right = right.map_or(1, |i| width * element_bytes(nest, i));
+    // An element of the left panel meets several vectors.
+    let meets = nest.loops[dim].extent.is_none_or(|extent| extent >= 2 * width);
+    let left = only(nest, |i, o| narrow(i) && o.uses(row) && !o.uses(dim)).filter(|_| meets).and_then(|input| {
+        let rows = nest.loops[row].extent?;
+        let per_left = rows * element_bytes(nest, input);
+        let same = right.is_none_or(|r| panel_loops(nest, &nest.inputs[r]) == panel_loops(nest, &nest.inputs[input]));
+        let room = MAX_PANEL_BYTES / per_left.max(per_right);
+        let block = block(nest, &nest.inputs[input], room).filter(|_| same)?;
+        block.is_none_or(|(_, size)| size >= MIN_BLOCK).then_some(Pack { left: Some(input), right, block })
+    });
+    left.or_else(|| {
+        let block = block(nest, &nest.inputs[right?], MAX_PANEL_BYTES / per_right)?;
+        Some(Pack { right, left: None, block })
+    })
+}
+
+/// The only input of that kind.
+fn only<'c>(nest: &Nest<'c>, is: impl Fn(usize, &Operand<'c>) -> bool) -> Option<usize> {
+    let mut found = (0..nest.inputs.len()).filter(|i| is(*i, &nest.inputs[*i]));
+    found.next().filter(|_| found.next().is_none())
+}
+
+/// Whether each subscript is a loop.
+fn is_bare(operand: &Operand) -> bool {
+    operand.is_memory() && operand.subscripts.iter().all(|s| s.as_dim().is_some())
+}
+
+/// The extension that alone reads an input's element: what a panel of it holds.
+fn held<'c>(nest: &Nest<'c>, input: usize) -> Option<Value<'c>> {
+    let [only] = nest.body.arg(input).uses()[..] else { return None };
+    let extends = matches!(only.op.name(), ops::arith::EXTF | ops::arith::EXTSI | ops::arith::EXTUI);
+    Some(only.op).filter(|op| extends && op.block() == Some(nest.body)).map(|op| op.result(0))
+}
+
+/// Type of a panel's elements.
+fn element<'c>(nest: &Nest<'c>, input: usize) -> Type<'c> {
+    held(nest, input).map_or(nest.inputs[input].element(), |value| value.ty())
+}
+
+fn element_bytes(nest: &Nest, input: usize) -> i64 {
+    element(nest, input).element_size_bytes().map_or(8, |bytes| bytes as i64)
 }
 
 /// Blocks of the panel's longest loop, such that a panel has at most `room` iterations; `None` where no block is small
@@ -57,76 +116,154 @@ pub(super) fn is_row(nest: &Nest, row: usize, dim: usize, packed: &Operand) -> b
     row != dim && !nest.loops[row].reduction && !packed.uses(row) && long
 }
 
-/// The loops of a panel besides the vector loop.
+/// The loops of a panel besides the vector loop, or the rows.
 fn panel_loops(nest: &Nest, operand: &Operand) -> Vec<usize> {
     nest.reductions().into_iter().filter(|d| operand.uses(*d)).collect()
 }
 
-/// The buffer of a nest's panels, in the kernel's entry block.
-pub(super) fn buffer<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) -> Option<Operand<'c>> {
-    let pack = choice.pack?;
-    let operand = &nest.inputs[pack.input];
-    let loops = panel_loops(nest, operand);
-    let extent = |d: &usize| match pack.block {
-        Some((dim, size)) if dim == *d => size,
-        _ => nest.loops[*d].extent.unwrap_or(1),
-    };
-    let mut shape: Vec<i64> = loops.iter().map(extent).collect();
-    shape.push(choice.registers * choice.lanes);
-    let entry = nest.op.ancestor(ops::func::FUNC).and_then(Op::body)?;
-    let outside = e.b.point();
-    e.b.set_point(InsertionPoint::Start(entry));
-    let spec = memref::alloca(e.loc, &[], Type::memref(&shape, operand.element(), None))
-        .attr("alignment", Attr::i64(e.cx, 64));
-    let value = e.create(spec).result(0);
-    e.b.set_point(outside);
-    // Within a block, the panel is indexed by the position in the block.
-    let count = nest.loops.len();
-    let within = |d: usize| if pack.block.is_some_and(|(dim, _)| dim == d) { count } else { d };
-    let subscripts = loops.into_iter().map(within).chain([choice.dim]);
-    let subscripts = subscripts.map(|d| LinearForm::dim(d, count + 1)).collect();
-    Some(Operand::panel(value, subscripts, choice.dim))
+/// The panels of a nest.
+pub(super) struct Panels<'c, 'a> {
+    nest: &'a Nest<'c>,
+    choice: &'a Choice,
+    left: Option<Panel<'c>>,
+    right: Option<Panel<'c>>,
 }
 
-/// Fills the panel for the lanes at `at[dim]` and for `length` iterations from the block's position.
-pub(super) fn fill<'c>(
-    e: &mut Emit<'c>,
-    nest: &Nest<'c>,
-    choice: &Choice,
-    panel: &Operand<'c>,
-    at: &[Position<'c>],
-    (width, length): (Width, i64),
-) {
-    let Some(Pack { input, block }) = choice.pack else { return };
-    let source = &nest.inputs[input];
-    let loops = panel_loops(nest, source);
-    let along = loops.iter().copied().find(|d| source.access(*d) == Access::Contiguous);
-    let block = block.map(|(dim, _)| (dim, length));
-    let fill = Fill { nest, source, panel, dim: choice.dim, width, lanes: choice.lanes, along, block };
-    fill.outer(e, loops.into_iter().filter(|d| Some(*d) != along).collect(), at.to_vec());
+/// A buffer in the kernel's entry block.
+struct Panel<'c> {
+    input: usize,
+    /// The loops of its dimensions, without the vector loop.
+    loops: Vec<usize>,
+    buffer: Operand<'c>,
+}
+
+impl<'c, 'a> Panels<'c, 'a> {
+    /// Allocates the panels.
+    pub(super) fn new(e: &mut Emit<'c>, nest: &'a Nest<'c>, choice: &'a Choice) -> Self {
+        let mut panels = Self { nest, choice, left: None, right: None };
+        let Some(pack) = choice.pack else { return panels };
+        panels.right = pack.right.map(|input| {
+            let loops = panel_loops(nest, &nest.inputs[input]);
+            panels.allocate(e, input, loops, Some(choice.registers * choice.lanes))
+        });
+        panels.left = pack.left.zip(choice.rows).map(|(input, (row, _))| {
+            let source = &nest.inputs[input];
+            let mut loops = panel_loops(nest, source);
+            loops.insert(0, row);
+            // Lines of the source are lines of the panel.
+            loops.sort_by_key(|d| source.access(*d) == Access::Contiguous);
+            panels.allocate(e, input, loops, None)
+        });
+        panels
+    }
+
+    /// The reduction that is cut, and the iterations of a block.
+    pub(super) fn block(&self) -> Option<(usize, i64)> {
+        self.choice.pack.and_then(|p| p.block)
+    }
+
+    /// The nest that reads the panels.
+    pub(super) fn packed(&self) -> Nest<'c> {
+        let mut packed = self.nest.clone();
+        for panel in self.left.iter().chain(&self.right) {
+            packed.inputs[panel.input] = panel.buffer.clone();
+        }
+        packed
+    }
+
+    /// A panel over `loops`, and `width` lanes.
+    fn allocate(&self, e: &mut Emit<'c>, input: usize, loops: Vec<usize>, width: Option<Width>) -> Panel<'c> {
+        let nest = self.nest;
+        let extent = |d: &usize| match self.block() {
+            Some((dim, size)) if dim == *d => size,
+            _ => nest.loops[*d].extent.unwrap_or(1),
+        };
+        let shape: Vec<i64> = loops.iter().map(extent).chain(width).collect();
+        let entry = nest.op.ancestor(ops::func::FUNC).and_then(Op::body).expect("invariant: kernels are functions");
+        let outside = e.b.point();
+        e.b.set_point(InsertionPoint::Start(entry));
+        let spec = memref::alloca(e.loc, &[], Type::memref(&shape, element(nest, input), None))
+            .attr("alignment", Attr::i64(e.cx, 64));
+        let value = e.create(spec).result(0);
+        e.b.set_point(outside);
+        // Within a block, the panel is indexed by the position in the block.
+        let count = nest.loops.len();
+        let within = |d: usize| if self.block().is_some_and(|(dim, _)| dim == d) { count } else { d };
+        let dims = loops.iter().copied().map(within).chain(width.map(|_| self.choice.dim));
+        let subscripts = dims.map(|d| LinearForm::dim(d, count + 1)).collect();
+        let buffer = Operand::panel(value, subscripts, width.map(|_| self.choice.dim), held(nest, input));
+        Panel { input, loops, buffer }
+    }
+
+    /// Fills the left panel for `length` iterations from the block's position.
+    pub(super) fn fill_left(&self, e: &mut Emit<'c>, at: &[Position<'c>], length: i64) {
+        let Some(panel) = &self.left else { return };
+        let fill = self.fill(panel, 1, length);
+        let (along, outer) = panel.loops.split_last().expect("invariant: a left panel has rows");
+        let lanes = if fill.source().access(*along) == Access::Contiguous { self.choice.lanes } else { 1 };
+        let mut sizes = vec![lanes, 1];
+        sizes.dedup();
+        fill.outer(e, outer.iter().rev().copied().collect(), at.to_vec(), &mut |e, at| {
+            fill.each(e, *along, &sizes, &at, &mut |e, at, step| {
+                let value = fill.load(e, &at, *along, step);
+                e.store(value, &panel.buffer, &at);
+            });
+        });
+    }
+
+    /// Fills the right panel for the `width` lanes at the position and for `length` iterations from the block's position.
+    pub(super) fn fill_right(&self, e: &mut Emit<'c>, at: &[Position<'c>], width: Width, length: i64) {
+        let Some(panel) = &self.right else { return };
+        let fill = self.fill(panel, width, length);
+        let along = panel.loops.iter().copied().find(|d| fill.source().access(*d) == Access::Contiguous);
+        let outer = panel.loops.iter().rev().copied().filter(|d| Some(*d) != along).collect();
+        fill.outer(e, outer, at.to_vec(), &mut |e, at| fill.lanes(e, at, along));
+    }
+
+    fn fill<'p>(&'p self, panel: &'p Panel<'c>, width: Width, length: i64) -> Fill<'c, 'p> {
+        let block = self.block().map(|(dim, _)| (dim, length));
+        Fill { nest: self.nest, panel, dim: self.choice.dim, width, lanes: self.choice.lanes, block }
+    }
 }
 
 struct Fill<'c, 'a> {
     nest: &'a Nest<'c>,
-    source: &'a Operand<'c>,
-    panel: &'a Operand<'c>,
+    panel: &'a Panel<'c>,
+    /// The vector loop.
     dim: usize,
     width: Width,
     lanes: i64,
-    /// The loop along which the source is contiguous.
-    along: Option<usize>,
     /// The loop that is cut, and the length of this block.
     block: Option<(usize, i64)>,
 }
 
 impl<'c> Fill<'c, '_> {
-    fn outer(&self, e: &mut Emit<'c>, mut order: Vec<usize>, at: Vec<Position<'c>>) {
-        let Some(dim) = order.pop() else { return self.inner(e, at) };
-        self.each(e, dim, &[1], &at, &mut |e, at, _| self.outer(e, order.clone(), at));
+    fn source(&self) -> &Operand<'c> {
+        &self.nest.inputs[self.panel.input]
     }
 
-    fn inner(&self, e: &mut Emit<'c>, at: Vec<Position<'c>>) {
-        let Some(along) = self.along else { return self.single(e, &at) };
+    /// What the panel holds of the `width` elements along `dim`.
+    fn load(&self, e: &mut Emit<'c>, at: &[Position<'c>], dim: usize, width: Width) -> Value<'c> {
+        let value = e.load(self.source(), at, dim, width);
+        let Some(held) = self.panel.buffer.holds else { return value };
+        let mut values = Values::from([(self.nest.body.arg(self.panel.input), value)]);
+        body::emit(e, self.nest, Place { at, dim, width }, &mut values, &[held])[0]
+    }
+
+    fn outer(
+        &self,
+        e: &mut Emit<'c>,
+        mut order: Vec<usize>,
+        at: Vec<Position<'c>>,
+        body: &mut dyn FnMut(&mut Emit<'c>, Vec<Position<'c>>),
+    ) {
+        let Some(dim) = order.pop() else { return body(e, at) };
+        self.each(e, dim, &[1], &at, &mut |e, at, _| self.outer(e, order.clone(), at, body));
+    }
+
+    /// All lanes of some rows of the right panel.
+    fn lanes(&self, e: &mut Emit<'c>, at: Vec<Position<'c>>, along: Option<usize>) {
+        let Some(along) = along else { return self.single(e, &at) };
         let square = if self.width % self.lanes == 0 { self.lanes } else { 1 };
         let mut sizes = vec![square, 1];
         sizes.dedup();
@@ -157,16 +294,17 @@ impl<'c> Fill<'c, '_> {
         }
     }
 
-    /// Copies one row of the panel lane by lane.
+    /// Copies one row of the panel: as a vector, or lane by lane.
     fn single(&self, e: &mut Emit<'c>, at: &[Position<'c>]) {
-        let lanes = Segment { from: Bound::Static(0), to: Bound::Static(self.width), step: 1 };
+        let width = if self.source().access(self.dim) == Access::Contiguous { self.width } else { 1 };
+        let lanes = Segment { from: Bound::Static(0), to: Bound::Static(self.width), step: width };
         e.for_each(lanes, &[], &mut |e, lane, _| {
             let mut from = at.to_vec();
             from[self.dim] = e.sum(at[self.dim], lane);
-            let value = e.load(self.source, &from, self.dim, 1);
+            let value = self.load(e, &from, self.dim, width);
             let mut to = at.to_vec();
             to[self.dim] = lane;
-            e.store_panel(value, self.panel, &to);
+            e.store_panel(value, &self.panel.buffer, &to);
             vec![]
         });
     }
@@ -178,14 +316,14 @@ impl<'c> Fill<'c, '_> {
             let rows = (0..self.lanes).map(|row| {
                 let mut at = at.to_vec();
                 at[self.dim] = at[self.dim].plus(first + row);
-                e.load(self.source, &at, along, self.lanes)
+                self.load(e, &at, along, self.lanes)
             });
             let rows: Vec<Value> = rows.collect();
             for (k, column) in transpose(e, rows).into_iter().enumerate() {
                 let mut to = at.to_vec();
                 to[row] = to[row].plus(k as i64);
                 to[self.dim] = Position::at(first);
-                e.store_panel(column, self.panel, &to);
+                e.store_panel(column, &self.panel.buffer, &to);
             }
         }
     }

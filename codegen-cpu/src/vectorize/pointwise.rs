@@ -12,7 +12,7 @@ use super::choose::{Choice, Declined, choose};
 use super::emit::{Bound, Emit, Position, Segment, Width};
 use super::form::Form;
 use super::nest::{Loop, Nest, Operand};
-use super::pack;
+use super::pack::{self, Panels};
 use monopour_ir::Value;
 use monopour_program::CpuTarget;
 
@@ -42,30 +42,48 @@ fn emit<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
     order.reverse();
     // The last is the position within a block.
     let mut at = vec![Position::at(0); nest.loops.len() + 1];
-    let panel = pack::buffer(e, nest, choice);
-    outer(e, nest, &Plan { choice, panel }, order, &mut at);
+    let panels = Panels::new(e, nest, choice);
+    let packed = panels.packed();
+    outer(e, &Plan { nest, choice, panels, packed }, order, &mut at);
 }
 
 struct Plan<'c, 'a> {
+    nest: &'a Nest<'c>,
     choice: &'a Choice,
-    /// The panel of the packed input.
-    panel: Option<Operand<'c>>,
+    panels: Panels<'c, 'a>,
+    /// The nest that reads the panels.
+    packed: Nest<'c>,
 }
 
-/// The loops in `order`, the last first, then the tile.
-fn outer<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, mut order: Vec<usize>, at: &mut [Position<'c>]) {
-    let Some(dim) = order.pop() else { return vectors(e, nest, plan, at) };
-    let segment = e.whole(&nest.loops[dim]);
+/// The loops in `order`, the last first, then the blocks.
+fn outer<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, mut order: Vec<usize>, at: &mut [Position<'c>]) {
+    let Some(dim) = order.pop() else { return blocks(e, plan, at) };
+    let segment = e.whole(&plan.nest.loops[dim]);
     e.for_each(segment, &[], &mut |e, here, _| {
         at[dim] = here;
-        outer(e, nest, plan, order.clone(), at);
+        outer(e, plan, order.clone(), at);
         vec![]
     });
 }
 
+/// The blocks of a long reduction, each with its panels.
+fn blocks<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>]) {
+    let Some((dim, size)) = plan.panels.block() else { return vectors(e, plan, at, 0) };
+    let l = &plan.nest.loops[dim];
+    for segment in e.segments(l, &with_rest(l, size)) {
+        e.for_each(segment, &[], &mut |e, here, _| {
+            at[dim] = here;
+            vectors(e, plan, at, segment.step);
+            vec![]
+        });
+    }
+}
+
 /// Vectors outside, rows inside: loads that the rows share stay in the first-level cache.
-fn vectors<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>]) {
-    let (choice, l) = (plan.choice, &nest.loops[plan.choice.dim]);
+fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], length: i64) {
+    let (choice, nest) = (plan.choice, plan.nest);
+    let l = &nest.loops[choice.dim];
+    plan.panels.fill_left(e, at, length);
     // Elements that are filled, reduced and finished at once can be computed twice.
     let segments = match nest.start {
         Some(_) => e.segments_twice(l, &choice.widths(nest), choice.least),
@@ -74,28 +92,8 @@ fn vectors<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, at: &mut 
     for segment in segments {
         e.for_each(segment, &[], &mut |e, here, _| {
             at[choice.dim] = here;
-            blocks(e, nest, plan, at, segment.step);
-            vec![]
-        });
-    }
-}
-
-/// The blocks of a long reduction, each with its panel.
-fn blocks<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], width: Width) {
-    let (Some(pack), Some(panel)) = (plan.choice.pack, &plan.panel) else {
-        return rows(e, nest, plan.choice, at, width, 0);
-    };
-    let mut packed = nest.clone();
-    packed.inputs[pack.input] = panel.clone();
-    let one = |e: &mut Emit<'c>, at: &mut [Position<'c>], length: i64| {
-        pack::fill(e, nest, plan.choice, panel, at, (width, length));
-        rows(e, &packed, plan.choice, at, width, length);
-    };
-    let Some((dim, size)) = pack.block else { return one(e, at, 0) };
-    for segment in e.segments(&nest.loops[dim], &with_rest(&nest.loops[dim], size)) {
-        e.for_each(segment, &[], &mut |e, here, _| {
-            at[dim] = here;
-            one(e, at, segment.step);
+            plan.panels.fill_right(e, at, segment.step, length);
+            rows(e, &plan.packed, choice, at, segment.step, length);
             vec![]
         });
     }
@@ -110,7 +108,12 @@ fn with_rest(l: &Loop, size: i64) -> Vec<i64> {
 fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Position<'c>], width: Width, length: i64) {
     let Some((dim, count)) = choice.rows else { return tile(e, nest, choice, &[at.to_vec()], width, length) };
     let l = &nest.loops[dim];
-    for segment in e.segments(l, &with_rest(l, count)) {
+    let counts = match l.extent {
+        Some(_) => with_rest(l, count),
+        // Few rows at a time, not one after the other: each has too few independent sums to hide their latency.
+        None => std::iter::successors(Some(count), |count| Some(count / 2).filter(|half| *half > 0)).collect(),
+    };
+    for segment in e.segments(l, &counts) {
         e.for_each(segment, &[], &mut |e, here, _| {
             at[dim] = here;
             let rows: Vec<Vec<Position>> = (0..segment.step)
@@ -201,7 +204,7 @@ impl<'c> Tile<'c, '_> {
         for (i, input) in self.nest.inputs.iter().enumerate() {
             let arg = self.nest.body.arg(i);
             if !arg.is_unused() {
-                values.insert(arg, self.load_shared(e, i, input, at, cache));
+                values.insert(input.holds.unwrap_or(arg), self.load_shared(e, i, input, at, cache));
             }
         }
         for (output, value) in self.slots.iter().zip(accumulators) {
