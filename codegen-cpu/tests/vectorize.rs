@@ -19,6 +19,8 @@ struct Case {
     dynamic: bool,
     /// Whether the body adds the last loop's position besides.
     adds_position: bool,
+    /// Whether the inputs are of bf16, and `%x0`, `%x1`, .. their elements as f32.
+    narrow: bool,
 }
 
 const ADD: &str = "%r = arith.addf %o, %x0 : f32";
@@ -45,7 +47,7 @@ impl Case {
         };
         let operands = operands.split(' ').map(operand).collect();
         let loops = loops.iter().map(|(c, e)| (*e, c.is_ascii_uppercase())).collect();
-        Self { loops, operands, body, compute, dynamic: false, adds_position: false }
+        Self { loops, operands, body, compute, dynamic: false, adds_position: false, narrow: false }
     }
 
     fn dynamic(mut self) -> Self {
@@ -53,23 +55,29 @@ impl Case {
         self
     }
 
-    fn ty(shape: &[usize]) -> String {
-        let dims: String = shape.iter().map(|d| format!("{d}x")).collect();
-        format!("memref<{dims}f32>")
+    fn narrow(mut self) -> Self {
+        self.narrow = true;
+        self
+    }
+
+    /// Type of the elements of an operand.
+    fn element(&self, operand: usize) -> &'static str {
+        if self.narrow && operand + 1 < self.operands.len() { "bf16" } else { "f32" }
     }
 
     fn kernel(&self, name: &str) -> String {
         let dims: Vec<String> = (0..self.loops.len()).map(|d| format!("d{d}")).collect();
         let (mut args, mut maps, mut casts, mut types) = (vec![], vec![], String::new(), vec![]);
         for (i, (subscripts, shape)) in self.operands.iter().enumerate() {
-            let ty = Self::ty(shape);
+            let element = self.element(i);
+            let ty = format!("memref<{}{element}>", shape.iter().map(|d| format!("{d}x")).collect::<String>());
             args.push(format!("%a{i}: {ty}"));
             let results: Vec<String> = subscripts
                 .iter()
                 .map(|s| s.iter().map(|(l, f)| format!("{f} * d{l}")).collect::<Vec<_>>().join(" + "))
                 .collect();
             maps.push(format!("affine_map<({}) -> ({})>", dims.join(", "), results.join(", ")));
-            let used = if self.dynamic { format!("memref<{}f32>", "?x".repeat(shape.len())) } else { ty.clone() };
+            let used = if self.dynamic { format!("memref<{}{element}>", "?x".repeat(shape.len())) } else { ty.clone() };
             casts += &format!("  %b{i} = memref.cast %a{i} : {ty} to {used}\n");
             types.push(used);
         }
@@ -77,11 +85,14 @@ impl Case {
         let iterators: Vec<&str> =
             self.loops.iter().map(|l| if l.1 { "\"reduction\"" } else { "\"parallel\"" }).collect();
         let names = |prefix: &str| (0..last).map(|i| format!("%{prefix}{i}")).collect::<Vec<_>>().join(", ");
-        let block: String = (0..last).map(|i| format!("%x{i}: f32, ")).collect();
+        let arg = if self.narrow { "n" } else { "x" };
+        let block: String = (0..last).map(|i| format!("%{arg}{i}: {}, ", self.element(i))).collect();
+        let wide = (0..last).filter(|_| self.narrow).map(|i| format!("  %x{i} = arith.extf %n{i} : bf16 to f32\n"));
+        let wide: String = wide.collect();
         format!(
             "func.func private @{name}({}) attributes {{monopour.kernel = {{class = \"generic\"}}}} {{\n{casts}  \
              linalg.generic {{indexing_maps = [{}], iterator_types = [{}]}} ins({} : {}) outs(%b{last} : {}) {{\n  \
-             ^bb0({block}%o: f32):\n {}\n linalg.yield %r : f32\n  }}\n  return\n}}\n",
+             ^bb0({block}%o: f32):\n{wide} {}\n linalg.yield %r : f32\n  }}\n  return\n}}\n",
             args.join(", "),
             maps.join(", "),
             iterators.join(", "),
@@ -130,7 +141,15 @@ fn check(cases: &[Case], tolerance: f32) {
         for (i, case) in cases.iter().enumerate() {
             let sizes = case.operands.iter().map(|(_, shape)| shape.iter().product::<usize>());
             let mut data: Vec<Vec<f32>> = sizes.enumerate().map(|(n, size)| random(size, (i * 8 + n) as u64)).collect();
+            if case.narrow {
+                let inputs = data.len() - 1;
+                data[..inputs].iter_mut().flatten().for_each(|x| *x = f32::from_bits(x.to_bits() & 0xffff_0000));
+            }
             let expected = case.expected(&data);
+            if case.narrow {
+                let inputs = data.len() - 1;
+                data[..inputs].iter_mut().for_each(|values| *values = packed(values));
+            }
             let size = expected.len();
             data.last_mut().unwrap().extend([42.0; 64]);
             let mut args: Vec<&mut Vec<f32>> = data.iter_mut().collect();
@@ -140,6 +159,12 @@ fn check(cases: &[Case], tolerance: f32) {
             assert_close(&found[..size], &expected, tolerance);
         }
     }
+}
+
+/// The upper halves of the values, two in each element.
+fn packed(values: &[f32]) -> Vec<f32> {
+    let half = |x: Option<&f32>| x.map_or(0, |x| x.to_bits() >> 16);
+    values.chunks(2).map(|pair| f32::from_bits(half(pair.first()) | half(pair.get(1)) << 16)).collect()
 }
 
 const EXTENTS: [usize; 9] = [1, 4, 7, 16, 17, 40, 100, 131, 1000];
@@ -216,6 +241,26 @@ fn products_in_every_layout() {
     check(&cases, 1e-5);
 }
 
+/// Panels hold f32: of both inputs or one, whole or in blocks, in every layout.
+#[test]
+fn products_of_narrow_inputs() {
+    let mut cases = vec![];
+    let product = |x: &[f32], o: f32| o + x[0] * x[1];
+    for (m, n, k) in [(7, 17, 5), (29, 131, 7), (9, 40, 600)] {
+        let loops = [('m', m), ('n', n), ('K', k)];
+        for operands in ["m,k k,n m,n", "k,m k,n m,n", "m,k n,k m,n", "k,m n,k m,n", "m,k k,n n,m"] {
+            cases.push(Case::new(&loops, operands, PRODUCT, product).narrow());
+        }
+        cases.push(Case::new(&loops, "m,k k,n m,n", PRODUCT, product).narrow().dynamic());
+        let batched = [('b', 2), ('m', m), ('n', n), ('J', 3), ('K', k)];
+        cases.push(Case::new(&batched, "b,m,j,k b,j,k,n b,m,n", PRODUCT, product).narrow());
+        cases.push(Case::new(&batched, "b,m,j,k j,k,n b,m,n", PRODUCT, product).narrow());
+        let one_reads_more = [('m', m), ('n', n), ('J', 3), ('K', k)];
+        cases.push(Case::new(&one_reads_more, "m,j,k k,n m,n", PRODUCT, product).narrow());
+    }
+    check(&cases, 1e-4);
+}
+
 #[test]
 fn products_of_one_row_stream_their_matrix() {
     let product = |x: &[f32], o: f32| o + x[0] * x[1];
@@ -227,6 +272,11 @@ fn products_of_one_row_stream_their_matrix() {
             cases.push(Case::new(&[('m', 1), ('n', n), ('J', 1), ('K', k)], "m,k j,k,n m,n", PRODUCT, product));
         }
         cases.push(Case::new(&[('n', 100), ('J', 3), ('K', k)], "j,k j,k,n n", PRODUCT, product));
+    }
+    // Rows that turn out to be few, or more.
+    for m in [1, 3, 16, 17, 30] {
+        let loops = [('m', m), ('n', 131), ('J', 2), ('K', 19)];
+        cases.push(Case::new(&loops, "m,j,k j,k,n m,n", PRODUCT, product).dynamic());
     }
     check(&cases, 1e-5);
 }
@@ -425,6 +475,10 @@ fn vectors_are_used() {
         optimized(&case).matches("phi <").count()
     };
     assert_eq!((one_row(16), one_row(1000)), (1, 0));
+    // Each element of a narrow input is widened in a vector of its own input, once.
+    let narrow = Case::new(&[('m', 64), ('n', 128), ('K', 64)], "m,k k,n m,n", PRODUCT, sum).narrow();
+    has(&narrow, "zext <16 x i16>");
+    assert!(!optimized(&narrow).contains("zext i16"));
     let loops = [('h', 14), ('w', 14), ('f', 64), ('Y', 3), ('X', 3), ('C', 8)];
     has(&Case::new(&loops, "h+y,w+x,c y,x,c,f h,w,f", PRODUCT, sum), "fmul contract <32 x float>");
 }

@@ -2,6 +2,7 @@
 
 use super::nest::{Access, Loop, Operand};
 use monopour_ir::ops;
+use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::{
     Attr, Block, Builder, Context, InsertionPoint, LinearForm, Location, Op, OpSpec, Region, Type, Value,
 };
@@ -285,6 +286,37 @@ impl<'c> Emit<'c> {
         let types: Vec<Type> = inits.iter().map(|v| v.ty()).collect();
         let spec = OpSpec::new(ops::scf::FOR, self.loc).operands(&[from, to, step]).operands(inits);
         self.create(spec.results(&types).region(region)).results()
+    }
+
+    /// Whether a loop has at most `most` iterations.
+    pub(super) fn is_at_most(&mut self, l: &Loop<'c>, most: i64) -> Value<'c> {
+        let extent = self.extent(l);
+        let (extent, most) = (self.bound(extent), self.index(most));
+        let spec = OpSpec::new(ops::arith::CMPI, self.loc).operands(&[extent, most]);
+        let spec = spec.results(&[Type::integer(self.cx, 1)]).attr("predicate", CmpIPredicate::Ule.to_attr(self.cx));
+        self.create(spec).result(0)
+    }
+
+    /// `scf.if` without results.
+    pub(super) fn either(
+        &mut self,
+        condition: Value<'c>,
+        then: &mut dyn FnMut(&mut Self),
+        otherwise: &mut dyn FnMut(&mut Self),
+    ) {
+        let outside = self.b.point();
+        let mut region = |body: &mut dyn FnMut(&mut Self)| {
+            let block = Block::new(&[]);
+            self.b.set_point(InsertionPoint::End(block));
+            body(self);
+            self.create(OpSpec::new(ops::scf::YIELD, self.loc));
+            let region = Region::new();
+            region.append(block);
+            region
+        };
+        let (then, otherwise) = (region(then), region(otherwise));
+        self.b.set_point(outside);
+        self.create(OpSpec::new(ops::scf::IF, self.loc).operands(&[condition]).region(then).region(otherwise));
     }
 
     /// The whole loop, one iteration at a time.

@@ -1,29 +1,33 @@
-//! The form of a product of a vector and a matrix: the matrix is read once, in the order in which it lies in memory.
+//! The form of a product of few rows and a matrix: the matrix is read once, in the order in which it lies in memory.
 //!
 //! ```text
 //! for k ([`ROWS`] at a time):
 //!   for j (W lanes at a time):
-//!     acc = out[j .. j + W]
-//!     for u in 0 .. ROWS: acc = body(x[k + u], m[k + u, j .. j + W], acc)
-//!     out[j .. j + W] = acc
+//!     for i:
+//!       acc = out[i, j .. j + W]
+//!       for u in 0 .. ROWS: acc = body(x[i, k + u], m[k + u, j .. j + W], acc)
+//!       out[i, j .. j + W] = acc
 //! ```
 //!
-//! Each row is a stream that the prefetcher follows, and the result stays in the first-level cache. Reading down a few
-//! columns instead takes another page per load: 4096 x 4096 took twice the time of reading it. Each element has its terms in
-//! the order of the reduction, as in the form with accumulators.
+//! Each row of the matrix is a stream that the prefetcher follows, and the result stays in the first-level cache. Reading down
+//! a few columns instead takes another page per load: 4096 x 4096 took twice the time of reading it. Each element has its
+//! terms in the order of the reductions, as in the form with accumulators. Where the number of rows is known at run time
+//! alone, both forms are there, and more than [`FEW`] rows take the other.
 
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, choose};
 use super::emit::{Emit, Position, Width};
 use super::form::Form;
 use super::nest::{Access, Nest};
-use monopour_ir::Value;
+use super::pointwise::Pointwise;
 use monopour_program::CpuTarget;
 
-/// Rows read side by side: few enough for the prefetcher, and enough that the result's traffic does not count.
+/// Rows of the matrix read side by side: few enough for the prefetcher, and enough that the result's traffic does not count.
 const ROWS: i64 = 8;
 /// Registers of a vector.
 const REGISTERS: i64 = 2;
+/// Most rows of the product.
+const FEW: i64 = 16;
 
 /// The form.
 pub(super) struct Streams;
@@ -31,13 +35,14 @@ pub(super) struct Streams;
 impl Form for Streams {
     fn plan(&self, nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
         let choice = choose(nest, cpu)?;
-        let rows = reduction(nest).filter(|_| !nest.loops[choice.dim].reduction && choice.pack.is_none());
-        let is_vector = |d: usize| d == choice.dim || nest.loops[d].reduction || nest.loops[d].extent == Some(1);
+        let depth = reductions(nest).pop().filter(|_| !nest.loops[choice.dim].reduction);
         let contiguous = |access: Access| matches!(access, Access::Invariant | Access::Contiguous);
         let plain = nest.outputs.len() == 1 && nest.inputs.iter().all(|o| contiguous(o.access(choice.dim)));
-        let asked = rows.filter(|_| plain && (0..nest.loops.len()).all(is_vector));
-        let choice = Choice { registers: choice.registers.min(REGISTERS), rows: None, ..choice };
-        asked.filter(|rows| is_strided(nest, *rows, &choice)).map(|_| choice).ok_or(Declined::NotAsked)
+        let few = rows(nest, choice.dim).is_some_and(|row| row.is_none_or(|row| nest.loops[row].extent.is_none()));
+        depth
+            .filter(|depth| plain && few && is_strided(nest, *depth, &choice))
+            .map(|_| choice)
+            .ok_or(Declined::NotAsked)
     }
 
     fn updates_in_blocks(&self, _: &Choice) -> bool {
@@ -45,22 +50,27 @@ impl Form for Streams {
     }
 
     fn write<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
-        let rows = reduction(nest).expect("invariant: the plan asked for it");
+        let row = rows(nest, choice.dim).expect("invariant: the plan asked for it");
+        let streamed = Choice { registers: choice.registers.min(REGISTERS), rows: None, pack: None, ..*choice };
         let mut at = vec![Position::at(0); nest.loops.len()];
-        for segment in e.segments(&nest.loops[rows], &[ROWS, 1]) {
-            e.for_each(segment, &[], &mut |e, here, _| {
-                at[rows] = here;
-                Block { nest, choice, rows, count: segment.step }.write(e, &mut at);
-                vec![]
-            });
-        }
+        let stream = Stream { nest, choice: &streamed, row };
+        let Some(row) = row else { return stream.outer(e, &reductions(nest), &mut at) };
+        let few = e.is_at_most(&nest.loops[row], FEW);
+        e.either(few, &mut |e| stream.outer(e, &reductions(nest), &mut at), &mut |e| Pointwise.write(e, nest, choice));
     }
 }
 
-/// The one reduction of more than one iteration.
-fn reduction(nest: &Nest) -> Option<usize> {
-    let mut long = nest.reductions().into_iter().filter(|d| nest.loops[*d].extent != Some(1));
-    long.next().filter(|_| long.next().is_none())
+/// The reductions of more than one iteration.
+fn reductions(nest: &Nest) -> Vec<usize> {
+    nest.reductions().into_iter().filter(|d| nest.loops[*d].extent != Some(1)).collect()
+}
+
+/// The loop over the rows of the product, if there is one; `None` if there are several.
+fn rows(nest: &Nest, dim: usize) -> Option<Option<usize>> {
+    let parallel = |d: &usize| *d != dim && !nest.loops[*d].reduction && nest.loops[*d].extent != Some(1);
+    let mut found = (0..nest.loops.len()).filter(parallel);
+    let first = found.next();
+    found.next().is_none().then_some(first)
 }
 
 /// Whether a row of some input is longer than a vector.
@@ -71,67 +81,98 @@ fn is_strided(nest: &Nest, rows: usize, choice: &Choice) -> bool {
     })
 }
 
-/// Some rows of the reduction, added to the whole result.
-struct Block<'c, 'a> {
+/// Points of the iteration space, per iteration of the reduction.
+type Places<'c> = Vec<Vec<Position<'c>>>;
+
+struct Stream<'c, 'a> {
     nest: &'a Nest<'c>,
     choice: &'a Choice,
-    rows: usize,
-    count: i64,
+    /// The loop over the product's rows.
+    row: Option<usize>,
 }
 
-impl<'c> Block<'c, '_> {
-    fn write(&self, e: &mut Emit<'c>, at: &mut [Position<'c>]) {
-        let first = at[self.rows];
-        let places: Vec<Vec<Position>> = (0..self.count)
-            .map(|row| {
-                at[self.rows] = first.plus(row);
-                at.to_vec()
-            })
-            .collect();
-        let shared: Vec<Values> = places.iter().map(|at| self.shared(e, at)).collect();
-        let dim = self.choice.dim;
-        for segment in e.segments(&self.nest.loops[dim], &self.choice.widths(self.nest)) {
+impl<'c> Stream<'c, '_> {
+    /// The reductions; the last one several iterations at a time.
+    fn outer(&self, e: &mut Emit<'c>, loops: &[usize], at: &mut [Position<'c>]) {
+        let Some((dim, inner)) = loops.split_first() else { return };
+        let sizes: &[i64] = if inner.is_empty() { &[ROWS, 1] } else { &[1] };
+        for segment in e.segments(&self.nest.loops[*dim], sizes) {
             e.for_each(segment, &[], &mut |e, here, _| {
-                let mut places = places.clone();
-                places.iter_mut().for_each(|at| at[dim] = here);
-                let out = &self.nest.outputs[0];
-                let start = e.load(out, &places[0], dim, segment.step);
-                let rows = places.iter().zip(&shared);
-                let sum = rows.fold(start, |sum, (at, shared)| self.row(e, at, shared.clone(), sum, segment.step));
-                e.store(sum, out, &places[0]);
+                at[*dim] = here;
+                if inner.is_empty() {
+                    self.block(e, (*dim, segment.step), at);
+                } else {
+                    self.outer(e, inner, at);
+                }
                 vec![]
             });
         }
     }
 
-    /// The inputs of a row that are one element.
-    fn shared(&self, e: &mut Emit<'c>, at: &[Position<'c>]) -> Values<'c> {
-        let mut values = Values::new();
-        for (i, input) in self.nest.inputs.iter().enumerate() {
-            if !input.uses(self.choice.dim) {
-                values.insert(self.nest.body.arg(i), e.load(input, at, self.choice.dim, 1));
-            }
+    /// Some iterations of the reduction `depth`, added to the whole result.
+    fn block(&self, e: &mut Emit<'c>, (depth, count): (usize, i64), at: &[Position<'c>]) {
+        let place = |n: i64| {
+            let mut at = at.to_vec();
+            at[depth] = at[depth].plus(n);
+            at
+        };
+        let places: Places = (0..count).map(place).collect();
+        let dim = self.choice.dim;
+        let by_row = |i: usize| self.row.is_some_and(|row| self.nest.inputs[i].uses(row));
+        let by_lane = |i: usize| self.nest.inputs[i].uses(dim);
+        let mut shared = vec![Values::new(); places.len()];
+        self.load(e, &places, 1, &mut shared, &|i| !by_row(i) && !by_lane(i));
+        for segment in e.segments(&self.nest.loops[dim], &self.choice.widths(self.nest)) {
+            e.for_each(segment, &[], &mut |e, here, _| {
+                let (mut places, mut shared) = (places.clone(), shared.clone());
+                places.iter_mut().for_each(|at| at[dim] = here);
+                self.load(e, &places, segment.step, &mut shared, &|i| !by_row(i) && by_lane(i));
+                self.each_row(e, places, &mut |e, places| {
+                    let mut values = shared.clone();
+                    self.load(e, &places, segment.step, &mut values, &by_row);
+                    self.add(e, &places, values, segment.step);
+                });
+                vec![]
+            });
         }
-        values
     }
 
-    /// One copy of the body.
-    fn row(
+    fn each_row(&self, e: &mut Emit<'c>, places: Places<'c>, body: &mut dyn FnMut(&mut Emit<'c>, Places<'c>)) {
+        let Some(row) = self.row else { return body(e, places) };
+        let segment = e.whole(&self.nest.loops[row]);
+        e.for_each(segment, &[], &mut |e, here, _| {
+            let mut places = places.clone();
+            places.iter_mut().for_each(|at| at[row] = here);
+            body(e, places);
+            vec![]
+        });
+    }
+
+    /// Loads the inputs that `wanted` names, at each place.
+    fn load(
         &self,
         e: &mut Emit<'c>,
-        at: &[Position<'c>],
-        mut values: Values<'c>,
-        sum: Value<'c>,
+        places: &[Vec<Position<'c>>],
         width: Width,
-    ) -> Value<'c> {
-        let dim = self.choice.dim;
-        for (i, input) in self.nest.inputs.iter().enumerate() {
-            if input.uses(dim) {
-                values.insert(self.nest.body.arg(i), e.load(input, at, dim, width));
+        values: &mut [Values<'c>],
+        wanted: &dyn Fn(usize) -> bool,
+    ) {
+        for (at, values) in places.iter().zip(values) {
+            for (i, input) in self.nest.inputs.iter().enumerate().filter(|(i, _)| wanted(*i)) {
+                values.insert(self.nest.body.arg(i), e.load(input, at, self.choice.dim, width));
             }
         }
-        values.insert(self.nest.output_arg(0), sum);
-        let yielded = body::emit(e, self.nest, Place { at, dim, width }, &mut values, &self.nest.yielded());
-        e.splat(yielded[0], width)
+    }
+
+    /// One copy of the body per place, on one vector of the result.
+    fn add(&self, e: &mut Emit<'c>, places: &[Vec<Position<'c>>], values: Vec<Values<'c>>, width: Width) {
+        let (dim, out) = (self.choice.dim, &self.nest.outputs[0]);
+        let start = e.load(out, &places[0], dim, width);
+        let sum = places.iter().zip(values).fold(start, |sum, (at, mut values)| {
+            values.insert(self.nest.output_arg(0), sum);
+            let yielded = body::emit(e, self.nest, Place { at, dim, width }, &mut values, &self.nest.yielded());
+            e.splat(yielded[0], width)
+        });
+        e.store(sum, out, &places[0]);
     }
 }
