@@ -13,10 +13,13 @@ use monopour_ir::ops;
 use monopour_ir::{DYNAMIC, Op, Type};
 use monopour_program::CpuTarget;
 
-/// Rows of a task of a matrix product: its part of the left operand stays in the second-level cache.
-const TASK_ROWS: i64 = 64;
-/// Columns of a task of a matrix product.
-const TASK_COLUMNS: i64 = 256;
+/// Rows and columns of a task of a matrix product: a square reads the least of both operands, and its parts of them stay in
+/// the second-level cache.
+const TASK_SIDE: i64 = 128;
+/// Rows of a task of a product without columns.
+const COLUMN_ROWS: i64 = 32;
+/// Channels of a task of a convolution: behind the image, contiguous; and before it, sharing the loads of an image vector.
+const TASK_CHANNELS: [i64; 2] = [256, 16];
 /// Columns of a task of a product of one row: a page of each row of the matrix.
 const STREAM_COLUMNS: i64 = 1_024;
 /// A loop without a dividing tile is cut all the same beyond this extent; the remainder of its last tile is not vectorised.
@@ -51,7 +54,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
         KernelClass::Contraction if is_scripted(dispatch, loops) && is_static(dispatch) => {
             contraction(dispatch, loops, lanes, cpu)
         }
-        KernelClass::Contraction => (product(dispatch, loops), vec![1], Inner::Plain),
+        KernelClass::Contraction => (product(dispatch, loops, lanes), vec![1], Inner::Plain),
         KernelClass::Convolution => (convolution(dispatch, loops), vec![1], Inner::Plain),
         KernelClass::Row => (rows(dispatch, loops), vec![1], Inner::Plain),
         KernelClass::Elementwise => (contiguous(loops, TASK_ELEMENTS), vec![1], Inner::Plain),
@@ -84,7 +87,7 @@ fn is_scripted(dispatch: &Dispatch, loops: &Loops) -> bool {
 }
 
 /// Tile of a batched or otherwise general contraction: one batch, some rows, and columns that share them.
-fn product(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
+fn product(dispatch: &Dispatch, loops: &Loops, lanes: i64) -> Vec<i64> {
     let found = products::contraction_loops(dispatch.main()).expect("invariant: the class says that there is one");
     let mut tile = vec![0; loops.extents.len()];
     let set = |dims: &[usize], (wanted, unit): (i64, i64), tile: &mut [i64]| {
@@ -95,16 +98,32 @@ fn product(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
             outer.iter().for_each(|d| tile[*d] = 1);
             let extent = loops.extents[*last];
             let unit = if extent != DYNAMIC && extent % unit == 0 { unit } else { 1 };
-            tile[*last] = known_tile(extent / unit, (wanted / unit).max(1)) * unit;
+            let register = if unit == 1 { lanes } else { 1 };
+            tile[*last] = match extent {
+                DYNAMIC => wanted / unit,
+                _ => task_tile((extent / unit).max(1), (wanted / unit).max(1), register),
+            } * unit;
         }
     };
     found.batch.iter().for_each(|d| tile[*d] = 1);
     // Without rows, columns are read once: long tasks, of which there are enough.
-    let rows = if found.n.is_empty() { TASK_ROWS / 2 } else { TASK_ROWS };
+    let rows = if found.n.is_empty() { COLUMN_ROWS } else { TASK_SIDE };
     set(&found.m, (rows, 1), &mut tile);
-    let columns = if found.m.iter().all(|d| loops.extents[*d] == 1) { STREAM_COLUMNS } else { TASK_COLUMNS };
+    let columns = columns(&found, loops);
     set(&found.n, (columns, line(dispatch).unwrap_or(1)), &mut tile);
     finish(tile, loops)
+}
+
+/// Columns of a task. Rows that are few, or may be, stream the matrix: longer lines of it are prefetched better.
+fn columns(found: &products::ContractionLoops, loops: &Loops) -> i64 {
+    let rows = |is: fn(i64) -> bool| found.m.iter().map(|d| loops.extents[*d]).filter(|rows| is(*rows)).count();
+    if rows(|rows| rows != 1) == 0 {
+        STREAM_COLUMNS
+    } else if rows(|rows| rows == DYNAMIC) > 0 {
+        found.n.last().map_or(TASK_SIDE, |d| (loops.extents[*d] / 2).clamp(TASK_SIDE, STREAM_COLUMNS / 2))
+    } else {
+        TASK_SIDE
+    }
 }
 
 /// Elements of a line of the image that a result's lines become, where nothing else reads them: tiles of whole lines can be
@@ -125,10 +144,10 @@ fn convolution(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
     if let Some(line) = found.image.last() {
         tile[*line] = known_tile(loops.extents[*line], LINE);
     }
-    // Channels after the image are contiguous; before it, they share the loads of an image vector.
     let inner = |d: &usize| found.image.last().is_some_and(|line| d > line);
     for d in found.channels.iter().chain(&found.depth) {
-        let wanted = if inner(d) { TASK_COLUMNS } else { TASK_ROWS / 4 };
+        let [behind, before] = TASK_CHANNELS;
+        let wanted = if inner(d) { behind } else { before };
         tile[*d] = known_tile(loops.extents[*d], wanted);
     }
     finish(tile, loops)
@@ -192,12 +211,12 @@ fn contraction(dispatch: &Dispatch, loops: &Loops, lanes: i64, cpu: &CpuTarget) 
     let (m, n) = (linalg::known(loops.extents[0]), linalg::known(loops.extents[1]));
     let k = linalg::known(linalg::matmul_reduction(op).unwrap_or(1));
     let mut tile = vec![0; loops.extents.len()];
-    tile[0] = task_tile(m, TASK_ROWS, 8);
-    tile[1] = task_tile(n, TASK_COLUMNS, 2 * lanes);
+    tile[0] = task_tile(m, TASK_SIDE, 8);
+    tile[1] = task_tile(n, TASK_SIDE, lanes);
     // More tasks than threads, while each is worth starting.
     let tasks = |t: &[i64]| ((m + t[0] - 1) / t[0]) * ((n + t[1] - 1) / t[1]);
     if tasks(&tile) < 8 && k * m * n > 1 << 20 {
-        tile[1] = task_tile(n, TASK_COLUMNS / 2, 2 * lanes);
+        tile[1] = task_tile(n, TASK_SIDE / 2, lanes);
     }
     kernel::fit_grid(&mut tile, loops);
     let (rows, columns) = register_tile(tile[0], tile[1], lanes, cpu);
@@ -248,11 +267,12 @@ fn task_tile(extent: i64, wanted: i64, register: i64) -> i64 {
     even_tile(extent, wanted, register).unwrap_or(whole)
 }
 
-/// The divisor of `extent` between half and twice `wanted` with the smallest partial register tile; of equal ones the
-/// closest to `wanted`.
+/// The divisor of `extent` between half and twice `wanted` of which the smallest part of whole registers is empty; of equal
+/// ones the closest to `wanted`.
 fn even_tile(extent: i64, wanted: i64, register: i64) -> Option<i64> {
     let candidates = ((wanted / 2).max(1)..=wanted * 2).filter(|d| extent % d == 0);
-    candidates.min_by_key(|d| (d % register * 64 / d, (d - wanted).abs()))
+    let empty = |d: i64| (register - d % register) % register;
+    candidates.min_by_key(|d| (empty(*d) * 64 / d, (d - wanted).abs()))
 }
 
 /// Whether vectors of the operands' elements lie in memory as scalars do. `i1` does not: a vector of it is packed bits.
