@@ -277,6 +277,9 @@ fn products_of_one_row_stream_their_matrix() {
     for m in [1, 3, 16, 17, 30] {
         let loops = [('m', m), ('n', 131), ('J', 2), ('K', 19)];
         cases.push(Case::new(&loops, "m,j,k j,k,n m,n", PRODUCT, product).dynamic());
+        let heads = [('h', 3), ('m', m), ('n', 40), ('K', 19)];
+        cases.push(Case::new(&heads, "m,k k,h,n h,m,n", PRODUCT, product).dynamic());
+        cases.push(Case::new(&heads, "h,m,k h,k,n h,m,n", PRODUCT, product).dynamic());
     }
     check(&cases, 1e-5);
 }

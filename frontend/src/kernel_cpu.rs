@@ -109,8 +109,7 @@ fn product(dispatch: &Dispatch, loops: &Loops, lanes: i64) -> Vec<i64> {
     // Without rows, columns are read once: long tasks, of which there are enough.
     let rows = if found.n.is_empty() { COLUMN_ROWS } else { TASK_SIDE };
     set(&found.m, (rows, 1), &mut tile);
-    let columns = columns(&found, loops);
-    set(&found.n, (columns, line(dispatch).unwrap_or(1)), &mut tile);
+    set(&found.n, (columns(&found, loops), line(dispatch).unwrap_or(1)), &mut tile);
     finish(tile, loops)
 }
 

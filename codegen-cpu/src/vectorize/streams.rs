@@ -35,14 +35,11 @@ pub(super) struct Streams;
 impl Form for Streams {
     fn plan(&self, nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
         let choice = choose(nest, cpu)?;
-        let depth = reductions(nest).pop().filter(|_| !nest.loops[choice.dim].reduction);
         let contiguous = |access: Access| matches!(access, Access::Invariant | Access::Contiguous);
         let plain = nest.outputs.len() == 1 && nest.inputs.iter().all(|o| contiguous(o.access(choice.dim)));
-        let few = rows(nest, choice.dim).is_some_and(|row| row.is_none_or(|row| nest.loops[row].extent.is_none()));
-        depth
-            .filter(|depth| plain && few && is_strided(nest, *depth, &choice))
-            .map(|_| choice)
-            .ok_or(Declined::NotAsked)
+        let shape = Shape::of(nest, &choice).filter(|_| plain && !nest.loops[choice.dim].reduction);
+        let few = |shape: &Shape| shape.row.is_none_or(|row| nest.loops[row].extent.is_none());
+        shape.filter(few).map(|_| choice).ok_or(Declined::NotAsked)
     }
 
     fn updates_in_blocks(&self, _: &Choice) -> bool {
@@ -50,35 +47,43 @@ impl Form for Streams {
     }
 
     fn write<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
-        let row = rows(nest, choice.dim).expect("invariant: the plan asked for it");
+        let shape = Shape::of(nest, choice).expect("invariant: the plan asked for it");
         let streamed = Choice { registers: choice.registers.min(REGISTERS), rows: None, pack: None, ..*choice };
         let mut at = vec![Position::at(0); nest.loops.len()];
-        let stream = Stream { nest, choice: &streamed, row };
-        let Some(row) = row else { return stream.outer(e, &reductions(nest), &mut at) };
+        let stream = Stream { nest, choice: &streamed, shape: &shape };
+        let Some(row) = shape.row else { return stream.outer(e, &shape.reductions, &mut at) };
         let few = e.is_at_most(&nest.loops[row], FEW);
-        e.either(few, &mut |e| stream.outer(e, &reductions(nest), &mut at), &mut |e| Pointwise.write(e, nest, choice));
+        let mut otherwise = |e: &mut Emit<'c>| Pointwise.write(e, nest, choice);
+        e.either(few, &mut |e| stream.outer(e, &shape.reductions, &mut at), &mut otherwise);
     }
 }
 
-/// The reductions of more than one iteration.
-fn reductions(nest: &Nest) -> Vec<usize> {
-    nest.reductions().into_iter().filter(|d| nest.loops[*d].extent != Some(1)).collect()
+/// The loops of more than one iteration besides the vector loop.
+struct Shape {
+    /// The loop over the rows of the product, if there is one.
+    row: Option<usize>,
+    /// Parallel loops over columns of the matrix.
+    columns: Vec<usize>,
+    /// At least one.
+    reductions: Vec<usize>,
 }
 
-/// The loop over the rows of the product, if there is one; `None` if there are several.
-fn rows(nest: &Nest, dim: usize) -> Option<Option<usize>> {
-    let parallel = |d: &usize| *d != dim && !nest.loops[*d].reduction && nest.loops[*d].extent != Some(1);
-    let mut found = (0..nest.loops.len()).filter(parallel);
-    let first = found.next();
-    found.next().is_none().then_some(first)
-}
-
-/// Whether a row of some input is longer than a vector.
-fn is_strided(nest: &Nest, rows: usize, choice: &Choice) -> bool {
-    nest.inputs.iter().filter(|o| o.access(choice.dim) == Access::Contiguous && o.uses(rows)).any(|o| {
-        let size = o.element().element_size_bytes().map_or(8, |bytes| bytes as i64);
-        o.stride_bytes(rows).is_none_or(|bytes| bytes > choice.registers * choice.lanes * size)
-    })
+impl Shape {
+    /// `None` if no matrix has rows that are longer than a vector, or there are several loops over rows.
+    fn of(nest: &Nest, choice: &Choice) -> Option<Self> {
+        let long = |d: &usize| *d != choice.dim && nest.loops[*d].extent != Some(1);
+        let (reductions, parallel): (Vec<usize>, Vec<usize>) =
+            (0..nest.loops.len()).filter(long).partition(|d| nest.loops[*d].reduction);
+        let depth = *reductions.last()?;
+        let matrix = nest.inputs.iter().find(|o| {
+            let size = o.element().element_size_bytes().map_or(8, |bytes| bytes as i64);
+            let vector = choice.registers * choice.lanes * size;
+            let strided = o.stride_bytes(depth).is_none_or(|bytes| bytes > vector);
+            o.access(choice.dim) == Access::Contiguous && o.uses(depth) && strided
+        })?;
+        let (columns, rows): (Vec<usize>, Vec<usize>) = parallel.into_iter().partition(|d| matrix.uses(*d));
+        (rows.len() < 2).then(|| Self { row: rows.first().copied(), columns, reductions })
+    }
 }
 
 /// Points of the iteration space, per iteration of the reduction.
@@ -87,8 +92,7 @@ type Places<'c> = Vec<Vec<Position<'c>>>;
 struct Stream<'c, 'a> {
     nest: &'a Nest<'c>,
     choice: &'a Choice,
-    /// The loop over the product's rows.
-    row: Option<usize>,
+    shape: &'a Shape,
 }
 
 impl<'c> Stream<'c, '_> {
@@ -100,7 +104,7 @@ impl<'c> Stream<'c, '_> {
             e.for_each(segment, &[], &mut |e, here, _| {
                 at[*dim] = here;
                 if inner.is_empty() {
-                    self.block(e, (*dim, segment.step), at);
+                    self.columns(e, &self.shape.columns, (*dim, segment.step), at);
                 } else {
                     self.outer(e, inner, at);
                 }
@@ -109,7 +113,18 @@ impl<'c> Stream<'c, '_> {
         }
     }
 
-    /// Some iterations of the reduction `depth`, added to the whole result.
+    /// Loops over columns outside the vector loop.
+    fn columns(&self, e: &mut Emit<'c>, loops: &[usize], depth: (usize, i64), at: &mut [Position<'c>]) {
+        let Some((dim, inner)) = loops.split_first() else { return self.block(e, depth, at) };
+        let segment = e.whole(&self.nest.loops[*dim]);
+        e.for_each(segment, &[], &mut |e, here, _| {
+            at[*dim] = here;
+            self.columns(e, inner, depth, at);
+            vec![]
+        });
+    }
+
+    /// Some iterations of the reduction `depth`, added to the result.
     fn block(&self, e: &mut Emit<'c>, (depth, count): (usize, i64), at: &[Position<'c>]) {
         let place = |n: i64| {
             let mut at = at.to_vec();
@@ -118,7 +133,7 @@ impl<'c> Stream<'c, '_> {
         };
         let places: Places = (0..count).map(place).collect();
         let dim = self.choice.dim;
-        let by_row = |i: usize| self.row.is_some_and(|row| self.nest.inputs[i].uses(row));
+        let by_row = |i: usize| self.shape.row.is_some_and(|row| self.nest.inputs[i].uses(row));
         let by_lane = |i: usize| self.nest.inputs[i].uses(dim);
         let mut shared = vec![Values::new(); places.len()];
         self.load(e, &places, 1, &mut shared, &|i| !by_row(i) && !by_lane(i));
@@ -138,7 +153,7 @@ impl<'c> Stream<'c, '_> {
     }
 
     fn each_row(&self, e: &mut Emit<'c>, places: Places<'c>, body: &mut dyn FnMut(&mut Emit<'c>, Places<'c>)) {
-        let Some(row) = self.row else { return body(e, places) };
+        let Some(row) = self.shape.row else { return body(e, places) };
         let segment = e.whole(&self.nest.loops[row]);
         e.for_each(segment, &[], &mut |e, here, _| {
             let mut places = places.clone();
