@@ -21,6 +21,8 @@ struct Case {
     adds_position: bool,
     /// Whether the inputs are of bf16, and `%x0`, `%x1`, .. their elements as f32.
     narrow: bool,
+    /// Whether the output is filled with 0 before.
+    filled: bool,
 }
 
 const ADD: &str = "%r = arith.addf %o, %x0 : f32";
@@ -47,11 +49,16 @@ impl Case {
         };
         let operands = operands.split(' ').map(operand).collect();
         let loops = loops.iter().map(|(c, e)| (*e, c.is_ascii_uppercase())).collect();
-        Self { loops, operands, body, compute, dynamic: false, adds_position: false, narrow: false }
+        Self { loops, operands, body, compute, dynamic: false, adds_position: false, narrow: false, filled: false }
     }
 
     fn dynamic(mut self) -> Self {
         self.dynamic = true;
+        self
+    }
+
+    fn filled(mut self) -> Self {
+        self.filled = true;
         self
     }
 
@@ -84,6 +91,10 @@ impl Case {
         let last = self.operands.len() - 1;
         let iterators: Vec<&str> =
             self.loops.iter().map(|l| if l.1 { "\"reduction\"" } else { "\"parallel\"" }).collect();
+        if self.filled {
+            casts += "  %zero = arith.constant 0.0 : f32\n";
+            casts += &format!("  linalg.fill ins(%zero : f32) outs(%b{last} : {})\n", types[last]);
+        }
         let names = |prefix: &str| (0..last).map(|i| format!("%{prefix}{i}")).collect::<Vec<_>>().join(", ");
         let arg = if self.narrow { "n" } else { "x" };
         let block: String = (0..last).map(|i| format!("%{arg}{i}: {}, ", self.element(i))).collect();
@@ -113,6 +124,9 @@ impl Case {
         };
         let last = self.operands.len() - 1;
         let mut out = data[last].clone();
+        if self.filled {
+            out.fill(0.0);
+        }
         let total: usize = self.loops.iter().map(|l| l.0).product();
         for n in 0..total {
             let (mut at, mut rest) = (vec![0; self.loops.len()], n);
@@ -411,6 +425,21 @@ fn windows() {
     check(&cases, 1e-5);
 }
 
+/// Tiles of several vectors of a line, the last of which overlaps the one before it, or of one that is not full.
+#[test]
+fn windows_along_lines_of_any_length() {
+    let product = |x: &[f32], o: f32| o + x[0] * x[1];
+    let mut cases = vec![];
+    for w in [3, 5, 7, 9, 13, 14, 15, 16, 17, 28, 33, 56, 112, 130] {
+        let planes = [('f', 17), ('h', 2), ('w', w), ('C', 2), ('Y', 2), ('X', 3)];
+        for image in ["c,h+y,w+x", "c,2h+y,2w+x"] {
+            let case = || Case::new(&planes, &format!("{image} f,c,y,x f,h,w"), PRODUCT, product);
+            cases.extend([case(), case().filled()]);
+        }
+    }
+    check(&cases, 1e-5);
+}
+
 #[test]
 fn windows_over_strided_lines() {
     let product = |x: &[f32], o: f32| o + x[0] * x[1];
@@ -469,6 +498,12 @@ fn vectors_are_used() {
         optimized(&case).matches("phi <32 x float>").count()
     };
     assert_eq!((rows(1000), rows(1024), rows(3072)), (14, 7, 7));
+    // A line of 14 is one vector per row, of 56 four, in both loops that sum: no shorter ones.
+    let line = |w| {
+        let case = Case::new(&[('o', 14), ('w', w), ('C', 64), ('X', 3)], "c,w+x o,c,x o,w", PRODUCT, sum).filled();
+        ["<8 x float>", "<16 x float>"].map(|ty| optimized(&case).matches(&format!("phi {ty}")).count())
+    };
+    assert_eq!((line(14), line(56)), ([0, 2 * 14], [0, 2 * 28]));
     // A square in registers.
     let across = Case::new(&[('i', 64), ('j', 64)], "j,i i,j", "%r = arith.negf %x0 : f32", |x, _| -x[0]);
     has(&across, "shufflevector <16 x float>");

@@ -35,8 +35,19 @@ pub(super) struct Choice {
     pub(super) registers: i64,
     /// A parallel loop of which several iterations share their loads along `dim`, and how many.
     pub(super) rows: Option<(usize, i64)>,
+    /// The tile for lines of an image.
+    pub(super) line: Option<Line>,
     /// The inputs to pack.
     pub(super) pack: Option<Pack>,
+}
+
+/// A register tile whose registers are vectors of their own: the last one of a line may begin in the one before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Line {
+    /// Registers side by side.
+    pub(super) vectors: i64,
+    /// As [`Choice::rows`].
+    pub(super) rows: (usize, i64),
 }
 
 /// Inputs to copy, a panel at a time.
@@ -103,7 +114,7 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
     let extent = nest.loops[dim].extent.unwrap_or(i64::MAX);
     // The units of most 512-bit registers take two of half the size at once.
     let least = lanes * i64::min(HALF_BITS, cpu.vector_bits.into()) / i64::from(cpu.vector_bits);
-    let mut choice = Choice { dim, lanes, least, registers: POINTWISE, rows: None, pack };
+    let mut choice = Choice { dim, lanes, least, registers: POINTWISE, rows: None, line: None, pack };
     if nest.loops[dim].reduction {
         choice.registers = fitting(CHAINS, extent, lanes);
     } else if sums {
@@ -147,6 +158,29 @@ fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
     choice.registers = fitting(wanted.max(1), extent, choice.lanes);
     let most = rows.map_or(1, |d| (room / choice.registers).min(most_rows(nest, d, choice.dim)));
     choice.rows = rows.map(|d| (d, even(available, most))).filter(|(_, n)| *n > 1);
+    // Whole lines of an image: windows overlap. Of a matrix they would be more than the first-level cache holds.
+    let windows = nest.inputs.iter().any(|o| o.subscripts.last().is_some_and(|s| is_window(&s.factors, choice.dim)));
+    let lines = nest.loops[choice.dim].extent.filter(|_| windows);
+    choice.line = choice.rows.zip(lines).map(|((d, _), extent)| {
+        let vectors = (extent + choice.lanes - 1) / choice.lanes;
+        line((d, available.min(most_rows(nest, d, choice.dim))), available, vectors, room)
+    });
+}
+
+/// Whether a subscript is `dim` plus other loops.
+fn is_window(factors: &[i64], dim: usize) -> bool {
+    factors[dim] == 1 && factors.iter().filter(|factor| **factor != 0).count() > 1
+}
+
+/// The tile of at most `room` registers that loads the least for `vectors` registers of each of `available` rows.
+fn line((dim, most): (usize, i64), available: i64, vectors: i64, room: i64) -> Line {
+    let tile = |beside: i64| Line { vectors: beside, rows: (dim, even(available, most.min(room / beside))) };
+    let passes = |extent: i64, step: i64| std::iter::repeat_n(step, (extent / step) as usize).chain([extent % step]);
+    let cost = |line: &Line| -> i64 {
+        let tiles = passes(vectors, line.vectors).flat_map(|v| passes(available, line.rows.1).map(move |r| (v, r)));
+        tiles.filter(|(v, r)| v * r > 0).map(|(v, r)| (v * r).max(2 * CHAINS) + v + r).sum()
+    };
+    (1..=vectors.min(room)).map(tile).min_by_key(cost).expect("invariant: there is a register")
 }
 
 /// As many rows as lines of the first-level cache that are in use at once, if their distance maps them to one set.
@@ -206,7 +240,17 @@ fn is_candidate(nest: &Nest, dim: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{even, fitting};
+    use super::{even, fitting, line};
+
+    #[test]
+    fn tiles_load_little() {
+        let tile = |rows, vectors| {
+            let line = line((0, rows), rows, vectors, 28);
+            (line.vectors, line.rows.1)
+        };
+        // Lines of 112, 56 and 28 elements, and 16 rows.
+        assert_eq!((tile(16, 7), tile(16, 4), tile(16, 2)), ((7, 4), (4, 6), (2, 8)));
+    }
 
     #[test]
     fn rows_are_spread_evenly() {

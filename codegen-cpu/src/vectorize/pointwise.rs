@@ -8,10 +8,10 @@
 //! ```
 
 use super::body::{self, Place, Values};
-use super::choose::{Choice, Declined, choose};
+use super::choose::{Choice, Declined, Line, choose};
 use super::emit::{Bound, Emit, Position, Segment, Width};
 use super::form::Form;
-use super::nest::{Loop, Nest, Operand};
+use super::nest::{Access, Loop, Nest, Operand};
 use super::pack::{self, Panels};
 use monopour_ir::Value;
 use monopour_program::CpuTarget;
@@ -84,6 +84,9 @@ fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], l
     let (choice, nest) = (plan.choice, plan.nest);
     let l = &nest.loops[choice.dim];
     plan.panels.fill_left(e, at, length);
+    if let Some(line) = choice.line.and_then(|line| Lines::of(nest, choice, line)) {
+        return line.write(e, nest, choice, at);
+    }
     // Elements that are filled, reduced and finished at once can be computed twice.
     let segments = match nest.start {
         Some(_) => e.segments_twice(l, &choice.widths(nest), choice.least),
@@ -93,7 +96,13 @@ fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], l
         e.for_each(segment, &[], &mut |e, here, _| {
             at[choice.dim] = here;
             plan.panels.fill_right(e, at, segment.step, length);
-            rows(e, &plan.packed, choice, at, segment.step, length);
+            rows(
+                e,
+                &plan.packed,
+                choice,
+                at,
+                &Strip { offsets: vec![0], width: segment.step, used: segment.step, length },
+            );
             vec![]
         });
     }
@@ -105,8 +114,71 @@ fn with_rest(l: &Loop, size: i64) -> Vec<i64> {
     [size].into_iter().chain(rest).chain([1]).collect()
 }
 
-fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Position<'c>], width: Width, length: i64) {
-    let Some((dim, count)) = choice.rows else { return tile(e, nest, choice, &[at.to_vec()], width, length) };
+/// Lines of vectors, of which the last may begin in the one before it; a line shorter than a register is one vector.
+struct Lines {
+    extent: i64,
+    width: Width,
+    vectors: i64,
+    rows: (usize, i64),
+}
+
+impl Lines {
+    /// `None` where elements cannot be computed twice, but have to be; or loaded one by one.
+    fn of(nest: &Nest, choice: &Choice, line: Line) -> Option<Self> {
+        let extent = nest.loops[choice.dim].extent?;
+        let width = choice.lanes.min(u32::try_from(extent).ok()?.next_power_of_two().into());
+        let read = nest.inputs.iter().chain(nest.after.iter().flat_map(|after| &after.inputs));
+        let fits = match extent < width {
+            true => width >= 4 && read.into_iter().all(|o| o.access(choice.dim) != Access::Strided),
+            false => nest.start.is_some() || extent % width == 0,
+        };
+        fits.then_some(Self { extent, width, vectors: line.vectors, rows: line.rows })
+    }
+
+    fn write<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Position<'c>]) {
+        let choice = Choice { rows: Some(self.rows), ..*choice };
+        let (width, step) = (self.width, self.vectors * self.width);
+        let whole = self.extent / step * step;
+        let strip = |length: i64| Strip {
+            offsets: (0..length).step_by(width as usize).map(|lane| lane.min((length - width).max(-whole))).collect(),
+            width,
+            used: width.min(self.extent),
+            length: 0,
+        };
+        let segment = Segment { from: Bound::Static(0), to: Bound::Static(whole), step };
+        e.for_each(segment, &[], &mut |e, here, _| {
+            at[choice.dim] = here;
+            rows(e, nest, &choice, at, &strip(step));
+            vec![]
+        });
+        if self.extent > whole {
+            at[choice.dim] = Position::at(whole);
+            rows(e, nest, &choice, at, &strip(self.extent - whole));
+        }
+    }
+}
+
+/// The vectors of a register tile along the vector loop.
+struct Strip {
+    /// Their first lanes, from the position.
+    offsets: Vec<i64>,
+    width: Width,
+    /// Lanes that lie in memory.
+    used: Width,
+    /// Iterations of the block, if a reduction is cut.
+    length: i64,
+}
+
+fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Position<'c>], strip: &Strip) {
+    let vectors = |at: &[Position<'c>]| -> Vec<Vec<Position<'c>>> {
+        let vector = |offset: &i64| {
+            let mut at = at.to_vec();
+            at[choice.dim] = at[choice.dim].plus(*offset);
+            at
+        };
+        strip.offsets.iter().map(vector).collect()
+    };
+    let Some((dim, count)) = choice.rows else { return tile(e, nest, choice, &vectors(at), strip) };
     let l = &nest.loops[dim];
     let counts = match l.extent {
         Some(_) => with_rest(l, count),
@@ -115,43 +187,42 @@ fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Positi
     };
     for segment in e.segments(l, &counts) {
         e.for_each(segment, &[], &mut |e, here, _| {
-            at[dim] = here;
-            let rows: Vec<Vec<Position>> = (0..segment.step)
-                .map(|row| {
-                    let mut at = at.to_vec();
-                    at[dim] = here.plus(row);
-                    at
-                })
-                .collect();
-            tile(e, nest, choice, &rows, width, length);
+            let row = |row: i64| {
+                let mut at = at.to_vec();
+                at[dim] = here.plus(row);
+                vectors(&at)
+            };
+            let places: Vec<Vec<Position>> = (0..segment.step).flat_map(row).collect();
+            tile(e, nest, choice, &places, strip);
             vec![]
         });
     }
 }
 
-/// One register tile: `rows` are the places of its rows.
-fn tile<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, rows: &[Vec<Position<'c>>], width: Width, length: i64) {
-    let reductions = nest.reductions();
+/// One register tile: `places` are those of its vectors.
+fn tile<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, places: &[Vec<Position<'c>>], strip: &Strip) {
+    let (reductions, width, used) = (nest.reductions(), strip.width, strip.used);
     let slots: Vec<usize> = (0..nest.outputs.len())
         .filter(|output| !reductions.is_empty() || !nest.output_arg(*output).is_unused())
         .collect();
+    let block = choice.pack.and_then(|p| p.block).map(|(dim, _)| (dim, strip.length));
+    let tile = Tile { nest, choice, slots: &slots, width, used, block };
     let mut inits = vec![];
-    for at in rows {
+    for at in places {
         for output in &slots {
             inits.push(match nest.start {
                 Some(value) => e.splat(value, width),
-                None => e.load(&nest.outputs[*output], at, choice.dim, width),
+                None => tile.load(e, &nest.outputs[*output], at),
             });
         }
     }
-    let block = choice.pack.and_then(|p| p.block).map(|(dim, _)| (dim, length));
-    let tile = Tile { nest, choice, slots: &slots, width, block };
-    let results = tile.sum(e, &reductions, rows.to_vec(), &inits);
-    for (at, values) in rows.iter().zip(results.chunks(nest.outputs.len())) {
+    let results = tile.sum(e, &reductions, places.to_vec(), &inits);
+    for (at, values) in places.iter().zip(results.chunks(nest.outputs.len())) {
         let mut values = values.to_vec();
         for after in &nest.after {
             let slots: Vec<usize> = (0..values.len()).collect();
-            values = Tile { nest: after, choice, slots: &slots, width, block: None }.row(e, at, &values, &mut vec![]);
+            let epilogue = Tile { nest: after, choice, slots: &slots, width, used, block: None };
+            values = epilogue.row(e, at, &values, &mut vec![]);
         }
         tile.store(e, at, &values);
     }
@@ -163,6 +234,8 @@ struct Tile<'c, 'a> {
     /// The outputs that have an accumulator.
     slots: &'a [usize],
     width: Width,
+    /// Lanes that lie in memory; more than half.
+    used: Width,
     /// The blocked loop, and the length of this block, which begins at the position of the rows.
     block: Option<(usize, i64)>,
 }
@@ -215,7 +288,7 @@ impl<'c> Tile<'c, '_> {
         yielded.into_iter().map(|v| e.splat(v, self.width)).collect()
     }
 
-    /// Loads an input that is invariant along the rows once for all of them.
+    /// Loads an input once for all places of the tile between which it does not differ.
     fn load_shared(
         &self,
         e: &mut Emit<'c>,
@@ -224,23 +297,50 @@ impl<'c> Tile<'c, '_> {
         at: &[Position<'c>],
         cache: &mut Cache<'c>,
     ) -> Value<'c> {
-        let shared = self.choice.rows.is_none_or(|(dim, _)| !input.uses(dim));
-        if let Some((_, value)) = cache.iter().find(|(input, _)| shared && *input == i) {
+        let dims = self.choice.rows.map(|(dim, _)| dim).into_iter().chain([self.choice.dim]);
+        let here: Vec<i64> = dims.filter(|dim| input.uses(*dim)).map(|dim| at[dim].offset).collect();
+        if let Some((_, value)) = cache.iter().find(|(key, _)| key.0 == i && key.1 == here) {
             return *value;
         }
-        let value = e.load(input, at, self.choice.dim, self.width);
-        if shared {
-            cache.push((i, value));
-        }
+        let value = self.load(e, input, at);
+        cache.push(((i, here), value));
         value
+    }
+
+    /// The vector at a place: of fewer elements than lanes, two of half the lanes that overlap.
+    fn load(&self, e: &mut Emit<'c>, operand: &Operand<'c>, at: &[Position<'c>]) -> Value<'c> {
+        let dim = self.choice.dim;
+        if self.used == self.width || !operand.uses(dim) {
+            return e.load(operand, at, dim, self.width);
+        }
+        let (half, high) = (self.width / 2, self.high(at));
+        let parts = [at, &high].map(|at| e.load(operand, at, dim, half));
+        // The last lanes are copies.
+        let lane = |lane: i64| if lane < half { lane } else { half + (lane - (self.used - half)).min(half - 1) };
+        e.shuffle(parts[0], parts[1], &(0..self.width).map(lane).collect::<Vec<_>>())
     }
 
     fn store(&self, e: &mut Emit<'c>, at: &[Position<'c>], values: &[Value<'c>]) {
         for (output, value) in self.nest.outputs.iter().zip(values) {
-            e.store(*value, output, at);
+            if self.used == self.width {
+                e.store(*value, output, at);
+                continue;
+            }
+            let half = self.width / 2;
+            for (from, at) in [(0, at), (self.used - half, &self.high(at))] {
+                let part = e.lanes(*value, from, half);
+                e.store(part, output, at);
+            }
         }
+    }
+
+    /// The place of the upper half of the lanes.
+    fn high(&self, at: &[Position<'c>]) -> Vec<Position<'c>> {
+        let mut at = at.to_vec();
+        at[self.choice.dim] = at[self.choice.dim].plus(self.used - self.width / 2);
+        at
     }
 }
 
-/// Inputs that all rows of a tile share, and their values.
-type Cache<'c> = Vec<(usize, Value<'c>)>;
+/// Inputs at the offsets of a tile's rows and vectors, and their values.
+type Cache<'c> = Vec<((usize, Vec<i64>), Value<'c>)>;
