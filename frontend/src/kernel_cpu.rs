@@ -266,7 +266,7 @@ fn task_tile(extent: i64, wanted: i64, register: i64) -> i64 {
     even_tile(extent, wanted, register).unwrap_or(whole)
 }
 
-/// The divisor of `extent` between half and twice `wanted` of which the smallest part of whole registers is empty; of equal
+/// The divisor of `extent` between half and twice `wanted` whose last register has the smallest share of empty lanes; of equal
 /// ones the closest to `wanted`.
 fn even_tile(extent: i64, wanted: i64, register: i64) -> Option<i64> {
     let candidates = ((wanted / 2).max(1)..=wanted * 2).filter(|d| extent % d == 0);

@@ -9,8 +9,8 @@
 //!   addf(%o, mulf(%a, %b))                                        addf(%o, mulf(%a, %f))
 //! ```
 //!
-//! A filter's element is broadcast to the lanes of an image: one conversion per element and vector. A right operand is read
-//! in vectors, once per tile of rows, and stays narrow: it is half as many bytes.
+//! A filter's element is broadcast to the lanes of an image: one conversion per element and vector. A right operand is widened
+//! as code generation packs it, and stays narrow in memory: it is half as many bytes.
 //! Limits: constants of f16 and bf16 that are operands themselves.
 
 use crate::import::{Weight, WeightTable};

@@ -6,6 +6,9 @@
 //!   for the loops that sum: acc[u] = body(in .., acc[u])
 //!   out[i + u, j .. j + W] = acc[u]
 //! ```
+//!
+//! Inputs that are strided or narrow are read from panels (`pack`). Lines of images have a tile of several vectors
+//! (`Lines`).
 
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, Line, choose};
