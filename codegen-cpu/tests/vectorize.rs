@@ -440,6 +440,21 @@ fn windows_along_lines_of_any_length() {
     check(&cases, 1e-5);
 }
 
+/// Windows that many channels read, of narrow inputs too, whose filters may have panels in blocks.
+#[test]
+fn windows_that_many_channels_read() {
+    let product = |x: &[f32], o: f32| o + x[0] * x[1];
+    let mut cases = vec![];
+    for w in [9, 28] {
+        let deep = [('f', 70), ('w', w), ('C', 300), ('X', 2)];
+        for image in ["c,w+x", "c,2w+x"] {
+            let case = || Case::new(&deep, &format!("{image} f,c,x f,w"), PRODUCT, product);
+            cases.extend([case().filled(), case().filled().narrow()]);
+        }
+    }
+    check(&cases, 1e-4);
+}
+
 #[test]
 fn windows_over_strided_lines() {
     let product = |x: &[f32], o: f32| o + x[0] * x[1];

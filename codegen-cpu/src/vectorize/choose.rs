@@ -120,6 +120,8 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
     } else if sums {
         tile(nest, &mut choice, extent, cpu);
         choice.pack = pack::widened(nest, &choice).or(choice.pack);
+        // A block's panels are those of one vector.
+        choice.line = choice.line.filter(|_| choice.pack.is_none_or(|p| p.right.is_none() && p.block.is_none()));
     } else {
         choice.registers = fitting(POINTWISE, extent, lanes);
     }
