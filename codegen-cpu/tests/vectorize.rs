@@ -440,11 +440,19 @@ fn windows_along_lines_of_any_length() {
     check(&cases, 1e-5);
 }
 
-/// Windows that many channels read, of narrow inputs too, whose filters may have panels in blocks.
+/// Windows of a whole line in a panel, where many channels read them; and those of narrow inputs, whose filters may have
+/// panels in blocks.
 #[test]
 fn windows_that_many_channels_read() {
     let product = |x: &[f32], o: f32| o + x[0] * x[1];
     let mut cases = vec![];
+    for w in [5, 7, 14, 17, 28] {
+        let planes = [('f', 61), ('h', 2), ('w', w), ('C', 2), ('Y', 2), ('X', 3)];
+        for image in ["c,2h+y,2w+x", "c,h+y,3w"] {
+            let case = || Case::new(&planes, &format!("{image} f,c,y,x f,h,w"), PRODUCT, product);
+            cases.extend([case(), case().filled(), case().filled().narrow()]);
+        }
+    }
     for w in [9, 28] {
         let deep = [('f', 70), ('w', w), ('C', 300), ('X', 2)];
         for image in ["c,w+x", "c,2w+x"] {
@@ -506,7 +514,7 @@ fn vectors_are_used() {
     has(&Case::new(&[('I', 9), ('j', 1000)], "i,j j", ADD, sum), "fadd contract <");
     has(&Case::new(&[('w', 64), ('X', 3)], "2w+x x w", MAX, sum), "shufflevector <64 x float>");
     // The window is long enough for a vector, and contiguous: the line is the better loop.
-    has(&Case::new(&[('o', 9), ('w', 64), ('X', 7)], "2w+x o,x o,w", PRODUCT, sum), "shufflevector <32 x float>");
+    has(&Case::new(&[('o', 9), ('w', 64), ('X', 7)], "2w+x o,x o,w", PRODUCT, sum), "shufflevector <16 x float>");
     // Rows of accumulators: fewer where the rows of the other operand map to one set of the cache.
     let rows = |k| {
         let case = Case::new(&[('o', 14), ('w', 32), ('K', k)], "k,w o,k o,w", PRODUCT, sum);
@@ -519,6 +527,13 @@ fn vectors_are_used() {
         ["<8 x float>", "<16 x float>"].map(|ty| optimized(&case).matches(&format!("phi {ty}")).count())
     };
     assert_eq!((line(14), line(56)), ([0, 2 * 14], [0, 2 * 28]));
+    // Windows that many channels read are picked once, not in the loop over channels.
+    let picked = |channels| {
+        let loops = [('o', channels), ('w', 28), ('C', 64), ('X', 3)];
+        let text = optimized(&Case::new(&loops, "c,2w+x o,c,x o,w", PRODUCT, sum).filled());
+        (text.contains("alloca [6144 x float]"), text.matches("i32 0, i32 2, i32 4").count())
+    };
+    assert_eq!((picked(8), picked(640)), ((false, 2), (true, 2)));
     // A square in registers.
     let across = Case::new(&[('i', 64), ('j', 64)], "j,i i,j", "%r = arith.negf %x0 : f32", |x, _| -x[0]);
     has(&across, "shufflevector <16 x float>");

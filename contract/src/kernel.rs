@@ -21,6 +21,8 @@ pub const MOST_ATTENTION_BYTES: u32 = 64 * (33 + 3) * 4;
 
 /// Most stack for one buffer of a task on a CPU: the scores of 64 rows of an attention over 640 keys.
 pub const MOST_TASK_BUFFER_BYTES: u64 = 160 << 10;
+/// Most bytes of the panel that holds the windows of a convolution's line on a task's stack; the second-level cache holds it.
+pub const MOST_LINE_PANEL_BYTES: i64 = 160 << 10;
 /// Most stack for all buffers of a task on a CPU: an eighth of the 2 MiB stack of a worker thread.
 pub const MOST_TASK_BYTES: u64 = 256 << 10;
 

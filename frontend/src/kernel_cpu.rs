@@ -7,8 +7,9 @@ use crate::attention::Shape;
 use crate::dispatch::Dispatch;
 use crate::kernel::{self, Kernel};
 use crate::linalg::{self, Loops};
-use crate::{pack, products};
-use monopour_contract::{KernelChoice, KernelClass};
+use crate::pack;
+use crate::products::{self, ConvolutionLoops};
+use monopour_contract::{KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_LINE_PANEL_BYTES};
 use monopour_ir::ops;
 use monopour_ir::{DYNAMIC, Op, Type};
 use monopour_program::CpuTarget;
@@ -20,6 +21,9 @@ const TASK_SIDE: i64 = 128;
 const COLUMN_ROWS: i64 = 32;
 /// Channels of a task of a convolution: behind the image, contiguous; and before it, sharing the loads of an image vector.
 const TASK_CHANNELS: [i64; 2] = [256, 16];
+/// Output channels of a task that packs a line for them, and most bytes of their filters, a part of the second-level cache.
+const PACKED_CHANNELS: i64 = 256;
+const FILTER_BYTES: i64 = 512 << 10;
 /// Columns of a task of a product of one row: a page of each row of the matrix.
 const STREAM_COLUMNS: i64 = 1_024;
 /// A loop without a dividing tile is cut all the same beyond this extent; the remainder of its last tile is not vectorised.
@@ -55,7 +59,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Ke
             contraction(dispatch, loops, lanes, cpu)
         }
         KernelClass::Contraction => (product(dispatch, loops, lanes), vec![1], Inner::Plain),
-        KernelClass::Convolution => (convolution(dispatch, loops), vec![1], Inner::Plain),
+        KernelClass::Convolution => (convolution(dispatch, loops, cpu), vec![1], Inner::Plain),
         KernelClass::Row => (rows(dispatch, loops), vec![1], Inner::Plain),
         KernelClass::Elementwise => (contiguous(loops, TASK_ELEMENTS), vec![1], Inner::Plain),
         KernelClass::Attention => (attention(dispatch), vec![1], Inner::Plain),
@@ -135,9 +139,35 @@ fn line(dispatch: &Dispatch) -> Option<i64> {
     width.filter(|_| only.op.is(ops::tensor::EXPAND_SHAPE))
 }
 
+/// Whether code generation packs the windows of a strided convolution's line, for all channels of a task.
+pub(crate) fn packs_line(op: Op, found: &ConvolutionLoops, extents: &[i64], cpu: &CpuTarget) -> bool {
+    let before = found.channels.iter().all(|d| found.image.iter().all(|line| d < line));
+    let interleaved = line_stride(op, found).is_some_and(|stride| (2..=MAX_INTERLEAVED).contains(&stride));
+    let fits = line_bytes(op, found, extents, cpu).is_some_and(|bytes| bytes <= MOST_LINE_PANEL_BYTES);
+    before && interleaved && fits
+}
+
+/// Bytes of the windows of a line of a convolution's image, in whole registers; `None` if that is not known.
+fn line_bytes(op: Op, found: &ConvolutionLoops, extents: &[i64], cpu: &CpuTarget) -> Option<i64> {
+    let bytes = op.result(0).ty().element_size_bytes().and_then(|bytes| i64::try_from(bytes).ok())?;
+    let known = |d: &usize| Some(extents[*d]).filter(|extent| *extent != DYNAMIC);
+    let (line, lanes) = (known(found.image.last()?)?, lanes(op, cpu));
+    let row = line.checked_add(lanes - 1)? / lanes * lanes;
+    let mut sizes = found.k.iter().chain(&found.window).map(known).chain([Some(bytes)]);
+    sizes.try_fold(row, |product, size| product.checked_mul(size?))
+}
+
+/// Elements between the windows of a line of the image.
+pub(crate) fn line_stride(op: Op, found: &ConvolutionLoops) -> Option<i64> {
+    let map = linalg::indexing_maps(op)?[found.input];
+    Some(map.results().last()?.linear(map.num_dims())?.factors[*found.image.last()?])
+}
+
 /// Tile of a convolution: a line of the image, and the channels that share its windows.
-fn convolution(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
-    let found = products::convolution_loops(dispatch.main()).expect("invariant: the class says that there is one");
+fn convolution(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> {
+    let op = dispatch.main();
+    let found = products::convolution_loops(op).expect("invariant: the class says that there is one");
+    let packed = linalg::loop_extents(op).filter(|extents| packs_line(op, &found, extents, cpu));
     let mut tile = vec![0; loops.extents.len()];
     found.batch.iter().chain(&found.image).for_each(|d| tile[*d] = 1);
     if let Some(line) = found.image.last() {
@@ -146,10 +176,20 @@ fn convolution(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
     let inner = |d: &usize| found.image.last().is_some_and(|line| d > line);
     for d in found.channels.iter().chain(&found.depth) {
         let [behind, before] = TASK_CHANNELS;
-        let wanted = if inner(d) { behind } else { before };
+        let wanted = match &packed {
+            Some(extents) => packed_channels(&found, extents),
+            None if inner(d) => behind,
+            None => before,
+        };
         tile[*d] = known_tile(loops.extents[*d], wanted);
     }
     finish(tile, loops)
+}
+
+/// Channels whose filters stay in the cache for all lines.
+fn packed_channels(found: &ConvolutionLoops, extents: &[i64]) -> i64 {
+    let filter: i64 = found.k.iter().chain(&found.window).map(|d| extents[*d]).product();
+    (FILTER_BYTES / (4 * filter).max(1)).clamp(TASK_CHANNELS[1], PACKED_CHANNELS)
 }
 
 /// As [`task_tile`]; a loop of dynamic extent is cut by `wanted`.

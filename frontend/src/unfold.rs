@@ -13,6 +13,8 @@
 //! one line, which may be shorter than half a vector, or strided: a strided vector is read element by element, or picked from
 //! several. The unfolded image holds each element as often as windows read it, about window / stride times per dimension: it
 //! is written once, and read by all output channels.
+//! A strided line of more than half a vector whose windows fit a panel is left alone: code generation picks them for all
+//! channels of a task at once.
 //! Limits: known sizes; at least `MIN_WORK` multiplications, of at least `MIN_CHANNELS` output channels where vectors can be
 //! picked; an unfolded image of at most `MAX_ELEMENTS`.
 
@@ -66,15 +68,17 @@ impl<'c> Windows<'c> {
         let found = products::convolution_loops(op)?;
         let extents = linalg::loop_extents(op)?;
         let map = linalg::indexing_maps(op)?[found.input];
-        // Lines behind which there are channels have vectors of these.
-        let innermost = map.results().last()?.linear(extents.len())?;
         let (line, lanes) = (*found.image.last()?, kernel_cpu::lanes(op, cpu));
         let channels: i64 = found.channels.iter().map(|d| extents[*d]).product();
-        let pays = match innermost.factors[line] {
+        // Lines behind which there are channels have vectors of these.
+        let pays = match kernel_cpu::line_stride(op, &found)? {
             // Lines of channels.
             0 => false,
             1 => found.image.len() > 1 && channels >= MIN_CHANNELS && (1..lanes / 2).contains(&extents[line]),
-            2..=MAX_INTERLEAVED => channels >= MIN_CHANNELS && extents[line] < LONG * lanes,
+            2..=MAX_INTERLEAVED => {
+                let packed = extents[line] > lanes / 2 && kernel_cpu::packs_line(op, &found, &extents, cpu);
+                channels >= MIN_CHANNELS && extents[line] < LONG * lanes && !packed
+            }
             _ => true,
         };
         let work = extents.iter().try_fold(1i64, |all, extent| all.checked_mul(*extent).filter(|_| *extent > 0))?;

@@ -1,4 +1,4 @@
-//! Forms of convolutions that CPUs get: unfolded windows, and short lines as columns. Right values on every kind of device.
+//! Forms of convolutions that CPUs get: packed or unfolded windows, short lines as columns. Right values on all devices.
 
 use crate::backend::from_runtime;
 use crate::host::{devices, evaluated, f32s, ramp, run, run_each};
@@ -243,8 +243,14 @@ fn a_border_that_the_program_changes_is_filled_in_each_run() {
 }
 
 #[test]
-fn windows_of_strided_lines_are_unfolded() {
-    assert_eq!(check(STRIDED, &[&[1, 8, 31, 29], &[32, 8, 3, 3]]), 2, "the windows, and their product");
+fn windows_of_strided_lines_are_packed() {
+    assert_eq!(check(STRIDED, &[&[1, 8, 31, 29], &[32, 8, 3, 3]]), 1, "tasks pack the windows");
+}
+
+#[test]
+fn windows_of_lines_of_far_elements_are_unfolded() {
+    let far = STRIDED.replace("dense<2>", "dense<5>").replace("31x29", "73x68");
+    assert_eq!(check(&far, &[&[1, 8, 73, 68], &[32, 8, 3, 3]]), 2, "the windows, and their product");
 }
 
 #[test]

@@ -17,6 +17,8 @@ const POINTWISE: i64 = 2;
 const HALF_BITS: i64 = 256;
 /// Bytes after which addresses map to the same set of the first-level cache.
 const CACHE_WAY_BYTES: i64 = 4096;
+/// Bytes of one of its lines.
+const CACHE_LINE_BYTES: i64 = 64;
 /// Lines of a set.
 const CACHE_WAYS: i64 = 8;
 /// Least iterations of a vector loop.
@@ -48,6 +50,8 @@ pub(super) struct Line {
     pub(super) vectors: i64,
     /// As [`Choice::rows`].
     pub(super) rows: (usize, i64),
+    /// The input of which a panel holds the whole line: it is interleaved.
+    pub(super) packed: Option<usize>,
 }
 
 /// Inputs to copy, a panel at a time.
@@ -162,10 +166,12 @@ fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
     choice.rows = rows.map(|d| (d, even(available, most))).filter(|(_, n)| *n > 1);
     // Whole lines of an image: windows overlap. Of a matrix they would be more than the first-level cache holds.
     let windows = nest.inputs.iter().any(|o| o.subscripts.last().is_some_and(|s| is_window(&s.factors, choice.dim)));
-    let lines = nest.loops[choice.dim].extent.filter(|_| windows);
+    let interleaved = nest.inputs.iter().any(|o| matches!(o.access(choice.dim), Access::Interleaved(_)));
+    let lines = nest.loops[choice.dim].extent.filter(|_| windows || interleaved);
     choice.line = choice.rows.zip(lines).map(|((d, _), extent)| {
         let vectors = (extent + choice.lanes - 1) / choice.lanes;
-        line((d, available.min(most_rows(nest, d, choice.dim))), available, vectors, room)
+        let line = line((d, available.min(most_rows(nest, d, choice.dim))), available, vectors, room);
+        Line { packed: pack::line(nest, choice, line.rows, vectors * choice.lanes), ..line }
     });
 }
 
@@ -176,7 +182,8 @@ fn is_window(factors: &[i64], dim: usize) -> bool {
 
 /// The tile of at most `room` registers that loads the least for `vectors` registers of each of `available` rows.
 fn line((dim, most): (usize, i64), available: i64, vectors: i64, room: i64) -> Line {
-    let tile = |beside: i64| Line { vectors: beside, rows: (dim, even(available, most.min(room / beside))) };
+    let rows = |beside: i64| (dim, even(available, most.min(room / beside)));
+    let tile = |beside: i64| Line { vectors: beside, rows: rows(beside), packed: None };
     let passes = |extent: i64, step: i64| std::iter::repeat_n(step, (extent / step) as usize).chain([extent % step]);
     let cost = |line: &Line| -> i64 {
         let tiles = passes(vectors, line.vectors).flat_map(|v| passes(available, line.rows.1).map(move |r| (v, r)));
@@ -185,11 +192,17 @@ fn line((dim, most): (usize, i64), available: i64, vectors: i64, room: i64) -> L
     (1..=vectors.min(room)).map(tile).min_by_key(cost).expect("invariant: there is a register")
 }
 
-/// As many rows as lines of the first-level cache that are in use at once, if their distance maps them to one set.
+/// As many rows as lines of the first-level cache that are in use at once: those of all sets that their distance maps them to.
 fn most_rows(nest: &Nest, rows: usize, dim: usize) -> i64 {
     let alone = nest.inputs.iter().filter(|o| o.uses(rows) && !o.uses(dim));
-    let one_set = alone.filter_map(|o| o.stride_bytes(rows)).any(|bytes| bytes != 0 && bytes % CACHE_WAY_BYTES == 0);
-    if one_set { CACHE_WAYS } else { i64::MAX }
+    let strides = alone.filter_map(|o| o.stride_bytes(rows)).filter(|bytes| *bytes > 0);
+    strides.map(sets).min().map_or(i64::MAX, |sets| sets * CACHE_WAYS)
+}
+
+/// Sets of the first-level cache that addresses at multiples of `bytes` map to.
+fn sets(bytes: i64) -> i64 {
+    let shared = 1 << bytes.trailing_zeros().min(CACHE_WAY_BYTES.trailing_zeros());
+    CACHE_WAY_BYTES / shared.max(CACHE_LINE_BYTES)
 }
 
 /// At most `most` rows at a time, with the smallest partial tile.

@@ -1,6 +1,6 @@
 //! Emits loops, subscripts and vector accesses.
 
-use super::nest::{Access, Loop, Operand};
+use super::nest::{Access, Loop, Operand, Panel};
 use monopour_ir::ops;
 use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::{
@@ -132,7 +132,7 @@ impl<'c> Emit<'c> {
 
     fn subscripts(&mut self, operand: &Operand<'c>, at: &[Position<'c>]) -> Vec<Value<'c>> {
         let mut at = at.to_vec();
-        if let Some(dim) = operand.panel {
+        if let Some(Panel::Vector(dim)) = operand.panel {
             at[dim] = Position::at(0);
         }
         operand.subscripts.iter().map(|s| self.subscript(s, &at)).collect()
@@ -167,6 +167,24 @@ impl<'c> Emit<'c> {
         } else {
             self.op(ops::memref::LOAD, &operands, element)
         }
+    }
+
+    /// As [`Self::load`], where only the first `used` lanes of a register lie in memory, at least half: two vectors of half the
+    /// lanes that overlap. The other lanes are copies.
+    pub(super) fn load_short(
+        &mut self,
+        operand: &Operand<'c>,
+        at: &[Position<'c>],
+        dim: usize,
+        (width, used): (Width, Width),
+    ) -> Value<'c> {
+        if used == width || !operand.uses(dim) || operand.panel == Some(Panel::Line) {
+            return self.load(operand, at, dim, width);
+        }
+        let (half, high) = (width / 2, upper_half(at, dim, (width, used)));
+        let parts = [at, &high].map(|at| self.load(operand, at, dim, half));
+        let lane = |lane: i64| if lane < half { lane } else { half + (lane - (used - half)).min(half - 1) };
+        self.shuffle(parts[0], parts[1], &(0..width).map(lane).collect::<Vec<_>>())
     }
 
     /// Every `stride`-th of the elements from the position on: `stride` vectors, the last of which ends with the last lane's.
@@ -365,6 +383,13 @@ impl<'c> Emit<'c> {
         }
         out
     }
+}
+
+/// The place of the upper half of a register's lanes, of which `used` lie in memory.
+pub(super) fn upper_half<'c>(at: &[Position<'c>], dim: usize, (width, used): (Width, Width)) -> Vec<Position<'c>> {
+    let mut at = at.to_vec();
+    at[dim] = at[dim].plus(used - width / 2);
+    at
 }
 
 fn static_segments<'c>(extent: i64, sizes: &[i64]) -> Vec<Segment<'c>> {

@@ -19,6 +19,17 @@ pub(super) enum Access {
     Strided,
 }
 
+/// What a panel holds of the vector loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Panel {
+    /// Nothing: its elements are broadcast.
+    Rows,
+    /// A vector: the current position of this loop is the buffer's origin.
+    Vector(usize),
+    /// The whole line, and lanes behind it that fill its last register.
+    Line,
+}
+
 /// A memref, or a scalar, that the op reads or writes.
 #[derive(Clone, Debug)]
 pub(super) struct Operand<'c> {
@@ -28,8 +39,8 @@ pub(super) struct Operand<'c> {
     pub(super) subscripts: Vec<LinearForm>,
     /// Whether the last dimension has stride 1.
     pub(super) unit_stride: bool,
-    /// The loop whose current position is the buffer's origin.
-    pub(super) panel: Option<usize>,
+    /// What the buffer holds, if it is a panel.
+    pub(super) panel: Option<Panel>,
     /// The value of the body that the elements are, where it is not the argument.
     pub(super) holds: Option<Value<'c>>,
 }
@@ -50,14 +61,9 @@ impl<'c> Operand<'c> {
         Some(Self { value, subscripts, unit_stride, panel: None, holds: None })
     }
 
-    /// A buffer whose origin is the current position of `origin`.
-    pub(super) fn panel(
-        value: Value<'c>,
-        subscripts: Vec<LinearForm>,
-        origin: Option<usize>,
-        holds: Option<Value<'c>>,
-    ) -> Self {
-        Self { value, subscripts, unit_stride: true, panel: origin, holds }
+    /// A panel.
+    pub(super) fn panel(value: Value<'c>, subscripts: Vec<LinearForm>, panel: Panel, holds: Option<Value<'c>>) -> Self {
+        Self { value, subscripts, unit_stride: true, panel: Some(panel), holds }
     }
 
     /// Whether this is a memref.

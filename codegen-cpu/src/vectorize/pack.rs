@@ -10,12 +10,15 @@
 //!
 //! The right panel is of an input that is strided along the vector loop, or narrower than its products; the left one of a
 //! narrow input whose elements are broadcast. A reduction that is too long for a panel is cut into blocks.
-//! Limits: known extents, panels of up to [`MAX_PANEL_BYTES`], read by at least [`MIN_ROWS`] rows.
+//! A panel of an interleaved image holds the windows of a whole line: picked once, not by each row of the register tile.
+//! Limits: known extents, panels of up to [`MAX_PANEL_BYTES`], or [`MOST_LINE_PANEL_BYTES`] for lines, read by at least
+//! [`MIN_ROWS`] rows.
 
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Pack};
 use super::emit::{Bound, Emit, Position, Segment, Width};
-use super::nest::{Access, Nest, Operand};
+use super::nest::{self, Access, Nest, Operand};
+use monopour_contract::{MOST_LINE_PANEL_BYTES, MOST_TASK_BYTES};
 use monopour_ir::ops;
 use monopour_ir::typed::memref;
 use monopour_ir::{Attr, InsertionPoint, LinearForm, Op, Type, Value};
@@ -66,6 +69,25 @@ pub(super) fn widened(nest: &Nest, choice: &Choice) -> Option<Pack> {
         let block = block(nest, &nest.inputs[right?], MAX_PANEL_BYTES / per_right)?;
         Some(Pack { right, left: None, block })
     })
+}
+
+/// The interleaved input whose line of `width` lanes, whole registers, a panel can hold, and whose reuse by rows pays for it.
+pub(super) fn line(nest: &Nest, choice: &Choice, (row, tile): (usize, i64), width: i64) -> Option<usize> {
+    let input = only(nest, |_, o| matches!(o.access(choice.dim), Access::Interleaved(_)))?;
+    let operand = &nest.inputs[input];
+    let loops = panel_loops(nest, operand);
+    let bytes = loops
+        .iter()
+        .try_fold(width * element_bytes(nest, input), |bytes, d| bytes.checked_mul(nest.loops[*d].extent?))?;
+    let often = nest.loops[row].extent? > 2 * tile && is_row(nest, row, choice.dim, operand);
+    let fits = bytes <= MOST_LINE_PANEL_BYTES && on_stack(nest).saturating_add(bytes as u64) <= MOST_TASK_BYTES;
+    (operand.is_memory() && often && fits).then_some(input)
+}
+
+/// Bytes that the kernel has on its stack.
+fn on_stack(nest: &Nest) -> u64 {
+    let kernel = nest.op.ancestor(ops::func::FUNC).expect("invariant: kernels are functions");
+    kernel.find_all(ops::memref::ALLOCA).iter().filter_map(|op| op.result(0).ty().static_size_bytes()).sum()
 }
 
 /// The only input of that kind.
@@ -127,6 +149,7 @@ pub(super) struct Panels<'c, 'a> {
     choice: &'a Choice,
     left: Option<Panel<'c>>,
     right: Option<Panel<'c>>,
+    line: Option<Panel<'c>>,
 }
 
 /// A buffer in the kernel's entry block.
@@ -140,11 +163,16 @@ struct Panel<'c> {
 impl<'c, 'a> Panels<'c, 'a> {
     /// Allocates the panels.
     pub(super) fn new(e: &mut Emit<'c>, nest: &'a Nest<'c>, choice: &'a Choice) -> Self {
-        let mut panels = Self { nest, choice, left: None, right: None };
+        let mut panels = Self { nest, choice, left: None, right: None, line: None };
+        panels.line = choice.line.and_then(|line| line.packed).map(|input| {
+            let extent = nest.loops[choice.dim].extent.expect("invariant: lines have known extents");
+            let width = (extent + choice.lanes - 1) / choice.lanes * choice.lanes;
+            panels.allocate(e, input, panel_loops(nest, &nest.inputs[input]), (nest::Panel::Line, width))
+        });
         let Some(pack) = choice.pack else { return panels };
         panels.right = pack.right.map(|input| {
             let loops = panel_loops(nest, &nest.inputs[input]);
-            panels.allocate(e, input, loops, Some(choice.registers * choice.lanes))
+            panels.allocate(e, input, loops, (nest::Panel::Vector(choice.dim), choice.registers * choice.lanes))
         });
         panels.left = pack.left.zip(choice.rows).map(|(input, (row, _))| {
             let source = &nest.inputs[input];
@@ -152,7 +180,7 @@ impl<'c, 'a> Panels<'c, 'a> {
             loops.insert(0, row);
             // Lines of the source are lines of the panel.
             loops.sort_by_key(|d| source.access(*d) == Access::Contiguous);
-            panels.allocate(e, input, loops, None)
+            panels.allocate(e, input, loops, (nest::Panel::Rows, 1))
         });
         panels
     }
@@ -165,15 +193,22 @@ impl<'c, 'a> Panels<'c, 'a> {
     /// The nest that reads the panels.
     pub(super) fn packed(&self) -> Nest<'c> {
         let mut packed = self.nest.clone();
-        for panel in self.left.iter().chain(&self.right) {
+        for panel in self.left.iter().chain(&self.right).chain(&self.line) {
             packed.inputs[panel.input] = panel.buffer.clone();
         }
         packed
     }
 
-    /// A panel over `loops`, and `width` lanes.
-    fn allocate(&self, e: &mut Emit<'c>, input: usize, loops: Vec<usize>, width: Option<Width>) -> Panel<'c> {
+    /// A panel over `loops`, and lanes unless it is of rows.
+    fn allocate(
+        &self,
+        e: &mut Emit<'c>,
+        input: usize,
+        loops: Vec<usize>,
+        (kind, width): (nest::Panel, Width),
+    ) -> Panel<'c> {
         let nest = self.nest;
+        let width = Some(width).filter(|_| kind != nest::Panel::Rows);
         let extent = |d: &usize| match self.block() {
             Some((dim, size)) if dim == *d => size,
             _ => nest.loops[*d].extent.unwrap_or(1),
@@ -191,7 +226,7 @@ impl<'c, 'a> Panels<'c, 'a> {
         let within = |d: usize| if self.block().is_some_and(|(dim, _)| dim == d) { count } else { d };
         let dims = loops.iter().copied().map(within).chain(width.map(|_| self.choice.dim));
         let subscripts = dims.map(|d| LinearForm::dim(d, count + 1)).collect();
-        let buffer = Operand::panel(value, subscripts, width.map(|_| self.choice.dim), held(nest, input));
+        let buffer = Operand::panel(value, subscripts, kind, held(nest, input));
         Panel { input, loops, buffer }
     }
 
@@ -220,6 +255,13 @@ impl<'c, 'a> Panels<'c, 'a> {
         fill.outer(e, outer, at.to_vec(), &mut |e, at| fill.lanes(e, at, along));
     }
 
+    /// Fills the panel of a line.
+    pub(super) fn fill_line(&self, e: &mut Emit<'c>, at: &[Position<'c>]) {
+        let Some(panel) = &self.line else { return };
+        let fill = self.fill(panel, 1, 0);
+        fill.outer(e, panel.loops.iter().rev().copied().collect(), at.to_vec(), &mut |e, at| fill.line(e, at));
+    }
+
     fn fill<'p>(&'p self, panel: &'p Panel<'c>, width: Width, length: i64) -> Fill<'c, 'p> {
         let block = self.block().map(|(dim, _)| (dim, length));
         Fill { nest: self.nest, panel, dim: self.choice.dim, width, lanes: self.choice.lanes, block }
@@ -244,7 +286,18 @@ impl<'c> Fill<'c, '_> {
 
     /// What the panel holds of the `width` elements along `dim`.
     fn load(&self, e: &mut Emit<'c>, at: &[Position<'c>], dim: usize, width: Width) -> Value<'c> {
-        let value = e.load(self.source(), at, dim, width);
+        self.load_short(e, at, dim, (width, width))
+    }
+
+    /// As [`Self::load`], where `used` lanes lie in memory.
+    fn load_short(
+        &self,
+        e: &mut Emit<'c>,
+        at: &[Position<'c>],
+        dim: usize,
+        (width, used): (Width, Width),
+    ) -> Value<'c> {
+        let value = e.load_short(self.source(), at, dim, (width, used));
         let Some(held) = self.panel.buffer.holds else { return value };
         let mut values = Values::from([(self.nest.body.arg(self.panel.input), value)]);
         body::emit(e, self.nest, Place { at, dim, width }, &mut values, &[held])[0]
@@ -294,6 +347,18 @@ impl<'c> Fill<'c, '_> {
         }
     }
 
+    /// One row of a line's panel: registers, of which the last may begin in the one before it; a line that is shorter than a
+    /// register is one.
+    fn line(&self, e: &mut Emit<'c>, mut at: Vec<Position<'c>>) {
+        let extent = self.nest.loops[self.dim].extent.expect("invariant: lines have known extents");
+        let width = short_width(self.lanes, extent);
+        for first in (0..extent).step_by(width as usize) {
+            at[self.dim] = Position::at(first.min((extent - width).max(0)));
+            let value = self.load_short(e, &at, self.dim, (width, width.min(extent)));
+            e.store_panel(value, &self.panel.buffer, &at);
+        }
+    }
+
     /// Copies one row of the panel: as a vector, or lane by lane.
     fn single(&self, e: &mut Emit<'c>, at: &[Position<'c>]) {
         let width = if self.source().access(self.dim) == Access::Contiguous { self.width } else { 1 };
@@ -327,6 +392,11 @@ impl<'c> Fill<'c, '_> {
             }
         }
     }
+}
+
+/// Lanes of the registers of a line: fewer where one register of fewer holds it.
+pub(super) fn short_width(lanes: i64, extent: i64) -> Width {
+    u64::try_from(extent).map_or(lanes, |extent| lanes.min(extent.next_power_of_two() as i64))
 }
 
 /// Positions at iteration `here` of a loop, relative to its block if it is cut. The last position is that within the block.

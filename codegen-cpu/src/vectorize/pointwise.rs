@@ -12,7 +12,7 @@
 
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, Line, choose};
-use super::emit::{Bound, Emit, Position, Segment, Width};
+use super::emit::{Bound, Emit, Position, Segment, Width, upper_half};
 use super::form::Form;
 use super::nest::{Access, Loop, Nest, Operand};
 use super::pack::{self, Panels};
@@ -87,8 +87,9 @@ fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], l
     let (choice, nest) = (plan.choice, plan.nest);
     let l = &nest.loops[choice.dim];
     plan.panels.fill_left(e, at, length);
+    plan.panels.fill_line(e, at);
     if let Some(line) = choice.line.and_then(|line| Lines::of(nest, choice, line)) {
-        return line.write(e, nest, choice, at);
+        return line.write(e, &plan.packed, choice, at);
     }
     // Elements that are filled, reduced and finished at once can be computed twice.
     let segments = match nest.start {
@@ -129,7 +130,7 @@ impl Lines {
     /// `None` where elements cannot be computed twice, but have to be; or loaded one by one.
     fn of(nest: &Nest, choice: &Choice, line: Line) -> Option<Self> {
         let extent = nest.loops[choice.dim].extent?;
-        let width = choice.lanes.min(u32::try_from(extent).ok()?.next_power_of_two().into());
+        let width = pack::short_width(choice.lanes, extent);
         let read = nest.inputs.iter().chain(nest.after.iter().flat_map(|after| &after.inputs));
         let fits = match extent < width {
             true => width >= 4 && read.into_iter().all(|o| o.access(choice.dim) != Access::Strided),
@@ -310,17 +311,8 @@ impl<'c> Tile<'c, '_> {
         value
     }
 
-    /// The vector at a place: of fewer elements than lanes, two of half the lanes that overlap.
     fn load(&self, e: &mut Emit<'c>, operand: &Operand<'c>, at: &[Position<'c>]) -> Value<'c> {
-        let dim = self.choice.dim;
-        if self.used == self.width || !operand.uses(dim) {
-            return e.load(operand, at, dim, self.width);
-        }
-        let (half, high) = (self.width / 2, self.high(at));
-        let parts = [at, &high].map(|at| e.load(operand, at, dim, half));
-        // The last lanes are copies.
-        let lane = |lane: i64| if lane < half { lane } else { half + (lane - (self.used - half)).min(half - 1) };
-        e.shuffle(parts[0], parts[1], &(0..self.width).map(lane).collect::<Vec<_>>())
+        e.load_short(operand, at, self.choice.dim, (self.width, self.used))
     }
 
     fn store(&self, e: &mut Emit<'c>, at: &[Position<'c>], values: &[Value<'c>]) {
@@ -329,19 +321,12 @@ impl<'c> Tile<'c, '_> {
                 e.store(*value, output, at);
                 continue;
             }
-            let half = self.width / 2;
-            for (from, at) in [(0, at), (self.used - half, &self.high(at))] {
+            let (half, high) = (self.width / 2, upper_half(at, self.choice.dim, (self.width, self.used)));
+            for (from, at) in [(0, at), (self.used - half, &high)] {
                 let part = e.lanes(*value, from, half);
                 e.store(part, output, at);
             }
         }
-    }
-
-    /// The place of the upper half of the lanes.
-    fn high(&self, at: &[Position<'c>]) -> Vec<Position<'c>> {
-        let mut at = at.to_vec();
-        at[self.choice.dim] = at[self.choice.dim].plus(self.used - self.width / 2);
-        at
     }
 }
 

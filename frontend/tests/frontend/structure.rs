@@ -245,7 +245,8 @@ func.func @main(%x: tensor<24x9x7xf32>, %w: tensor<40x24xf32>, %f: tensor<40x9x7
     assert_eq!((whole.name(), whole.result(0).ty().shape()), ("tensor.expand_shape", Some(vec![40, 9, 7])));
 }
 
-/// Convolutions of enough work, whose lines are strided or shorter than half a vector, are unfolded.
+/// Convolutions of enough work, whose lines are shorter than half a vector, or strided with more windows than a panel holds, are
+/// unfolded.
 #[test]
 fn strided_and_short_lines_are_unfolded() {
     let conv = |name: &str, stride: i64, [image, filter, out]: [&str; 3]| {
@@ -259,9 +260,13 @@ fn strided_and_short_lines_are_unfolded() {
     };
     let (planes, depth) = ("conv_2d_nchw_fchw", "depthwise_conv_2d_nchw_chw");
     for (text, unfolded) in [
-        (conv(planes, 2, ["1x8x31x29", "32x8x3x3", "1x32x15x14"]), Some(vec![1, 8, 3, 3, 15, 14])),
+        (conv(planes, 2, ["1x24x15x15", "32x24x3x3", "1x32x7x7"]), Some(vec![1, 24, 3, 3, 7, 7])),
+        (conv(planes, 2, ["1x300x3x29", "32x300x3x3", "1x32x1x14"]), Some(vec![1, 300, 3, 3, 1, 14])),
         (conv(planes, 1, ["1x64x9x9", "32x64x3x3", "1x32x7x7"]), Some(vec![1, 64, 3, 3, 7, 7])),
         (conv(planes, 5, ["1x64x35x64", "8x64x3x4", "1x8x7x13"]), Some(vec![1, 64, 3, 4, 7, 13])),
+        // Windows that tasks pack.
+        (conv(planes, 2, ["1x8x31x29", "32x8x3x3", "1x32x15x14"]), None),
+        (conv(planes, 2, ["1x280x3x29", "32x280x3x3", "1x32x1x14"]), None),
         // Little work, or few channels that share the windows.
         (conv(planes, 2, ["1x8x31x29", "2x8x3x3", "1x2x15x14"]), None),
         (conv(planes, 2, ["1x64x31x29", "8x64x3x3", "1x8x15x14"]), None),
