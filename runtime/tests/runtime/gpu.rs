@@ -226,6 +226,29 @@ fn kernels_over_the_same_arguments_do_not_mix() {
     assert!(session.close().is_clean());
 }
 
+/// A scalar is written by a pipeline of the runtime's own: its bind group is not that of a kernel over the same bytes.
+#[test]
+fn a_scalar_is_written_where_a_kernel_reads() {
+    let wgsl = "
+@group(0) @binding(0) var<storage, read> a: array<f32>;
+@compute @workgroup_size(64)
+fn look(@builtin(global_invocation_id) id: vec3<u32>) { if a[id.x] == 1.0 { return; } }
+";
+    let kernels = vec![gpu_kernel("look", wgsl, &[Access::Read])];
+    let body = "i64 t = alloc(512); copy(input(0), 0, t, 0, 512);
+        arg(t, 0, 512); dispatch(0, 2, 1, 1); write(t, 8, 4, 0x40a00000); result(0, t);";
+    let (Some(device), Some(object)) = (gpu(), compile_c(&format!("void entry(i64 cx) {{ {body} }}"), &["-fPIC"]))
+    else {
+        return;
+    };
+    let mut session = load(&device, program(&[128], &[128], gpu_variant(object, kernels)), &Options::default());
+    let input: Vec<f32> = (0..128).map(|i| i as f32).collect();
+    let mut expected = input.clone();
+    expected[2] = 5.0;
+    assert_eq!(session.run(&[f32s(&input)]).unwrap()[0].to_f32().unwrap(), expected);
+    assert!(session.close().is_clean());
+}
+
 /// A kernel without immediates: each dispatch finds its own scalars.
 #[test]
 fn scalars_in_a_buffer_are_those_of_the_dispatch() {
