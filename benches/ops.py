@@ -163,6 +163,22 @@ def _(p):
     return p("DynamicQuantizeMatMul", p.given(128, 768), right, p.const(values=np.float32(0.01)), domain="com.microsoft")
 
 
+def quantised_convolution(channels_in, channels_out, window, size):
+    def build(p):
+        image = p.given(values=p.rng.integers(0, 256, (1, channels_in, size, size)).astype(np.uint8))
+        weights = p.const(values=p.rng.integers(-128, 128, (channels_out, channels_in, window, window)).astype(np.int8))
+        bias = p.const(values=p.rng.integers(-1000, 1000, channels_out).astype(np.int32))
+        scale, zero = (lambda value: p.const(values=np.float32(value))), p.const(values=np.uint8(128))
+        operands = [image, scale(0.02), zero, weights, scale(0.01), p.const(values=np.int8(0)), scale(2.0), zero, bias]
+        return p("QLinearConv", *operands, pads=[window // 2] * 4)
+
+    return build
+
+
+program("u8_i8_conv_3x3_64_at_56")(quantised_convolution(64, 64, 3, 56))
+program("u8_i8_conv_1x1_256_64_at_56")(quantised_convolution(256, 64, 1, 56))
+
+
 @program("int4_matvec_1x4096x4096")
 def _(p):
     weights = p.const(values=p.rng.integers(0, 256, (4096, 128, 16)).astype(np.uint8))

@@ -141,7 +141,7 @@ fn line(dispatch: &Dispatch) -> Option<i64> {
 
 /// Whether code generation packs the windows of a strided convolution's line, for all channels of a task.
 pub(crate) fn packs_line(op: Op, found: &ConvolutionLoops, extents: &[i64], cpu: &CpuTarget) -> bool {
-    let before = found.channels.iter().all(|d| found.image.iter().all(|line| d < line));
+    let before = !found.channels.is_empty() && found.channels.iter().all(|d| found.image.iter().all(|line| d < line));
     let interleaved = line_stride(op, found).is_some_and(|stride| (2..=MAX_INTERLEAVED).contains(&stride));
     let fits = line_bytes(op, found, extents, cpu).is_some_and(|bytes| bytes <= MOST_LINE_PANEL_BYTES);
     before && interleaved && fits
@@ -167,7 +167,8 @@ pub(crate) fn line_stride(op: Op, found: &ConvolutionLoops) -> Option<i64> {
 fn convolution(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> {
     let op = dispatch.main();
     let found = products::convolution_loops(op).expect("invariant: the class says that there is one");
-    let packed = linalg::loop_extents(op).filter(|extents| packs_line(op, &found, extents, cpu));
+    let packed = linalg::loop_extents(op)
+        .filter(|extents| is_narrow(op) && !found.channels.is_empty() || packs_line(op, &found, extents, cpu));
     let mut tile = vec![0; loops.extents.len()];
     found.batch.iter().chain(&found.image).for_each(|d| tile[*d] = 1);
     if let Some(line) = found.image.last() {
@@ -177,8 +178,8 @@ fn convolution(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> 
     for d in found.channels.iter().chain(&found.depth) {
         let [behind, before] = TASK_CHANNELS;
         let wanted = match &packed {
-            Some(extents) => packed_channels(&found, extents),
-            None if inner(d) => behind,
+            _ if inner(d) => behind,
+            Some(extents) => packed_channels(op, &found, extents),
             None => before,
         };
         tile[*d] = known_tile(loops.extents[*d], wanted);
@@ -187,9 +188,16 @@ fn convolution(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> 
 }
 
 /// Channels whose filters stay in the cache for all lines.
-fn packed_channels(found: &ConvolutionLoops, extents: &[i64]) -> i64 {
-    let filter: i64 = found.k.iter().chain(&found.window).map(|d| extents[*d]).product();
-    (FILTER_BYTES / (4 * filter).max(1)).clamp(TASK_CHANNELS[1], PACKED_CHANNELS)
+fn packed_channels(op: Op, found: &ConvolutionLoops, extents: &[i64]) -> i64 {
+    let size = op.operand(1 - found.input).ty().element().element_size_bytes().map_or(4, |bytes| bytes as i64);
+    let sizes = found.k.iter().chain(&found.window).map(|d| extents[*d]);
+    let filter = sizes.fold(size, i64::saturating_mul).max(1);
+    (FILTER_BYTES / filter).clamp(TASK_CHANNELS[1], PACKED_CHANNELS)
+}
+
+/// Whether both factors are integers of at most 16 bits: code generation packs groups of their terms.
+fn is_narrow(op: Op) -> bool {
+    (0..2).all(|input| op.operand(input).ty().element().integer_width().is_some_and(|bits| bits <= 16))
 }
 
 /// As [`task_tile`]; a loop of dynamic extent is cut by `wanted`.

@@ -127,12 +127,13 @@ fn product_maps<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
     maps[2].is_projected_permutation().then_some(maps)
 }
 
-/// Whether the body of an op of two inputs is `out + in0 * in1` in one type, in any operand order; floats may be extended
+/// Whether the body of an op of two inputs is `out + in0 * in1` in one type, in any operand order; factors may be extended
 /// before they are multiplied.
 pub(crate) fn is_multiply_add<'c>(op: Op<'c>) -> bool {
     let Some(body) = op.body() else { return false };
     let ops = body.ops();
-    let (extensions, rest) = ops.split_at(ops.iter().take_while(|op| op.is(ops::arith::EXTF)).count());
+    let extends = |op: &Op| matches!(op.name(), ops::arith::EXTF | ops::arith::EXTSI | ops::arith::EXTUI);
+    let (extensions, rest) = ops.split_at(ops.iter().take_while(|op| extends(op)).count());
     let [mul, add, done] = rest[..] else { return false };
     if body.num_args() != 3 || extensions.iter().any(|op| op.operand(0) == body.arg(2)) {
         return false;

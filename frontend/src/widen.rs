@@ -13,7 +13,7 @@
 //! as code generation packs it, and stays narrow in memory: it is half as many bytes.
 //! Limits: constants of f16 and bf16 that are operands themselves.
 
-use crate::import::{Weight, WeightTable};
+use crate::import::WeightTable;
 use crate::products;
 use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type};
@@ -77,39 +77,11 @@ impl<'c> Filters<'c, '_> {
         let narrow_ty = narrow.value_type();
         let dtype = DType::parse(&narrow_ty.element().to_string())?;
         let ty = Type::tensor(&narrow_ty.shape()?, element, None);
-        let wide = match narrow.resource_name() {
-            Some(name) => {
-                let bytes = match narrow.resource_bytes() {
-                    Some(bytes) => to_f32(dtype, bytes)?,
-                    None => to_f32(dtype, self.weights.get(name)?.bytes())?,
-                };
-                self.weight(name, ty, bytes)?
-            }
-            None => inline(&to_f32(dtype, &narrow.elements_bytes()?)?, ty)?,
-        };
+        let bytes = to_f32(dtype, &self.weights.bytes_of(narrow)?)?;
+        let wide = self.weights.derive(narrow, "f32", DType::F32, ty, bytes)?;
         self.wide.insert(narrow, wide);
         Some(wide)
     }
-
-    /// A weight of a name that is free.
-    fn weight(&mut self, narrow: &str, ty: Type<'c>, bytes: Vec<u8>) -> Option<Attr<'c>> {
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let mut name: String = "f32_".chars().chain(narrow.chars().map(plain)).collect();
-        loop {
-            let attr = Attr::parse(ty.context(), &format!("dense_resource<{name}> : {ty}"))?;
-            let key = attr.resource_name()?;
-            if self.weights.get(key).is_none() && attr.resource_bytes().is_none() {
-                self.weights.insert(key.to_owned(), Weight::new(DType::F32, ty.shape()?, bytes.into()));
-                return Some(attr);
-            }
-            name.push('_');
-        }
-    }
-}
-
-fn inline<'c>(bytes: &[u8], ty: Type<'c>) -> Option<Attr<'c>> {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-    Attr::parse(ty.context(), &format!("dense<\"0x{hex}\"> : {ty}"))
 }
 
 /// Elements of f16 or bf16 as f32, little endian.

@@ -144,6 +144,7 @@ names! {
     llvm {
         BITCAST = "llvm.bitcast"
         CALL = "llvm.call"
+        CALL_INTRINSIC = "llvm.call_intrinsic"
         FUNC = "llvm.func"
         GETELEMENTPTR = "llvm.getelementptr"
         LOAD = "llvm.load"

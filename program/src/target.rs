@@ -314,12 +314,14 @@ pub struct CpuTarget {
 const X86_64_V2: [&str; 6] = ["cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"];
 const X86_64_V3: [&str; 8] = ["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"];
 const X86_64_V4: [&str; 5] = ["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"];
+/// Dot products of 8-bit integers.
+const VNNI: [&str; 1] = ["avx512vnni"];
 
 impl CpuTarget {
     /// The machine of this process, rounded down to a microarchitecture level, so that artifacts made on
     /// machines of one level are equal.
     pub fn host() -> CpuTarget {
-        let levels = ["x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", "generic"];
+        let levels = ["x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", "generic"];
         levels.into_iter().filter_map(CpuTarget::parse).find(|target| target.missing().is_empty()).unwrap_or_else(
             || CpuTarget {
                 arch: std::env::consts::ARCH.into(),
@@ -330,7 +332,7 @@ impl CpuTarget {
         )
     }
 
-    /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v4`, or `generic` (this architecture's baseline).
+    /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v4`, `-v4-vnni`, or `generic` (this architecture's baseline).
     pub fn parse(name: &str) -> Option<CpuTarget> {
         let (arch, levels, vector_bits): (&str, &[&[&str]], u32) = match name {
             "host" => return Some(CpuTarget::host()),
@@ -338,12 +340,20 @@ impl CpuTarget {
             "x86-64-v2" => ("x86_64", &[&X86_64_V2], 128),
             "x86-64-v3" => ("x86_64", &[&X86_64_V2, &X86_64_V3], 256),
             "x86-64-v4" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &X86_64_V4], 512),
+            "x86-64-v4-vnni" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &X86_64_V4, &VNNI], 512),
             "generic" => (std::env::consts::ARCH, &[], 128),
             _ => return None,
         };
         let mut features: Vec<String> = levels.iter().flat_map(|level| level.iter().map(|f| (*f).to_owned())).collect();
         features.sort();
-        Some(CpuTarget { arch: arch.into(), cpu: name.into(), features, vector_bits })
+        // LLVM has no name for a level with an extension.
+        let cpu = name.strip_suffix("-vnni").unwrap_or(name).into();
+        Some(CpuTarget { arch: arch.into(), cpu, features, vector_bits })
+    }
+
+    /// Whether code may use a feature, by LLVM's name.
+    pub fn has(&self, feature: &str) -> bool {
+        self.features.iter().any(|own| own == feature)
     }
 
     /// LLVM's feature string: `+avx,+avx2,...`.

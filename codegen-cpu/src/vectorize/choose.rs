@@ -1,6 +1,7 @@
 //! Chooses the vector loop and the register tile of accumulators.
 
 use super::combine;
+use super::dots::{self, Dots};
 use super::nest::{Access, Nest};
 use super::pack;
 use monopour_ir::Type;
@@ -41,6 +42,8 @@ pub(super) struct Choice {
     pub(super) line: Option<Line>,
     /// The inputs to pack.
     pub(super) pack: Option<Pack>,
+    /// How a product of narrow integers takes several of its terms at once.
+    pub(super) dots: Option<Dots>,
 }
 
 /// A register tile whose registers are vectors of their own: the last one of a line may begin in the one before it.
@@ -67,6 +70,13 @@ pub(super) struct Pack {
 }
 
 impl Choice {
+    /// Vectors of so many registers along a loop, without a tile.
+    pub(super) fn vectors(dim: usize, lanes: i64, registers: i64, cpu: &CpuTarget) -> Self {
+        // The units of most 512-bit registers take two of half the size at once.
+        let least = lanes * i64::min(HALF_BITS, cpu.vector_bits.into()) / i64::from(cpu.vector_bits);
+        Self { dim, lanes, least, registers, rows: None, line: None, pack: None, dots: None }
+    }
+
     /// Vector widths, longest first; a static remainder gets ever shorter ones.
     pub(super) fn widths(&self, nest: &Nest) -> Vec<i64> {
         let mut widths = vec![self.registers * self.lanes];
@@ -109,6 +119,10 @@ impl fmt::Display for Declined {
 
 /// Chooses, or declines where vectors gain nothing.
 pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
+    if let Some(mut choice) = dots::choose(nest, cpu) {
+        tile(nest, &mut choice, cpu);
+        return Ok(choice);
+    }
     let lanes = (i64::from(cpu.vector_bits) / widest_bits(nest)).max(1);
     if lanes < 2 {
         return Err(Declined::NarrowRegisters);
@@ -116,13 +130,11 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
     let (dim, pack) = vector_loop(nest, lanes)?;
     let sums = !nest.reductions().is_empty();
     let extent = nest.loops[dim].extent.unwrap_or(i64::MAX);
-    // The units of most 512-bit registers take two of half the size at once.
-    let least = lanes * i64::min(HALF_BITS, cpu.vector_bits.into()) / i64::from(cpu.vector_bits);
-    let mut choice = Choice { dim, lanes, least, registers: POINTWISE, rows: None, line: None, pack };
+    let mut choice = Choice { pack, ..Choice::vectors(dim, lanes, POINTWISE, cpu) };
     if nest.loops[dim].reduction {
         choice.registers = fitting(CHAINS, extent, lanes);
     } else if sums {
-        tile(nest, &mut choice, extent, cpu);
+        tile(nest, &mut choice, cpu);
         choice.pack = pack::widened(nest, &choice).or(choice.pack);
         // A block's panels are those of one vector.
         choice.line = choice.line.filter(|_| choice.pack.is_none_or(|p| p.right.is_none() && p.block.is_none()));
@@ -142,7 +154,8 @@ fn fitting(most: i64, extent: i64, lanes: i64) -> i64 {
 }
 
 /// Register tile of an op with reductions along other loops than the vector loop.
-fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
+fn tile(nest: &Nest, choice: &mut Choice, cpu: &CpuTarget) {
+    let extent = nest.loops[choice.dim].extent.unwrap_or(i64::MAX);
     let outputs = nest.outputs.len() as i64;
     let room = if cpu.vector_bits >= 512 || cpu.arch == "aarch64" { ACCUMULATORS[0] } else { ACCUMULATORS[1] };
     let room = (room / outputs).max(1);
@@ -150,8 +163,9 @@ fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
         let reads = |o: &super::nest::Operand| o.uses(choice.dim) && !o.uses(*d);
         !nest.loops[*d].reduction && *d != choice.dim && nest.inputs.iter().any(reads)
     };
-    let reads_panel = |d: &usize| {
-        choice.pack.and_then(|p| p.right).is_none_or(|i| pack::is_row(nest, *d, choice.dim, &nest.inputs[i]))
+    let reads_panel = |d: &usize| match (choice.dots, choice.pack.and_then(|p| p.right)) {
+        (Some(dots), _) => !nest.inputs[dots.right].uses(*d),
+        (None, right) => right.is_none_or(|i| pack::is_row(nest, *d, choice.dim, &nest.inputs[i])),
     };
     let rows = (0..nest.loops.len())
         .rev()
@@ -164,6 +178,9 @@ fn tile(nest: &Nest, choice: &mut Choice, extent: i64, cpu: &CpuTarget) {
     choice.registers = fitting(wanted.max(1), extent, choice.lanes);
     let most = rows.map_or(1, |d| (room / choice.registers).min(most_rows(nest, d, choice.dim)));
     choice.rows = rows.map(|d| (d, even(available, most))).filter(|(_, n)| *n > 1);
+    if choice.dots.is_some() {
+        return;
+    }
     // Whole lines of an image: windows overlap. Of a matrix they would be more than the first-level cache holds.
     let windows = nest.inputs.iter().any(|o| o.subscripts.last().is_some_and(|s| is_window(&s.factors, choice.dim)));
     let interleaved = nest.inputs.iter().any(|o| matches!(o.access(choice.dim), Access::Interleaved(_)));

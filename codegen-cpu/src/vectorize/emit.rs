@@ -130,6 +130,7 @@ impl<'c> Emit<'c> {
         self.position(Position { base: sum, offset: constant })
     }
 
+    /// The subscripts of an operand's element.
     fn subscripts(&mut self, operand: &Operand<'c>, at: &[Position<'c>]) -> Vec<Value<'c>> {
         let mut at = at.to_vec();
         if let Some(Panel::Vector(dim)) = operand.panel {
@@ -211,6 +212,22 @@ impl<'c> Emit<'c> {
             };
             self.shuffle(picked, loaded, &(0..lanes).map(lane).collect::<Vec<_>>())
         })
+    }
+
+    /// `count` elements that lie side by side, from a position on.
+    pub(super) fn load_line(&mut self, operand: &Operand<'c>, at: &[Position<'c>], count: i64) -> Value<'c> {
+        let mut operands = vec![operand.value];
+        operands.extend(self.subscripts(operand, at));
+        self.op(ops::vector::LOAD, &operands, Type::vector(&[count], operand.element()))
+    }
+
+    /// The lanes of two values in turn.
+    pub(super) fn interleave(&mut self, [a, b]: [Value<'c>; 2]) -> Value<'c> {
+        let Some(ty) = a.ty().as_vector() else {
+            return self.op(ops::vector::FROM_ELEMENTS, &[a, b], Type::vector(&[2], a.ty()));
+        };
+        let lanes = ty.shape[0];
+        self.shuffle(a, b, &(0..lanes).flat_map(|lane| [lane, lanes + lane]).collect::<Vec<_>>())
     }
 
     /// Writes a scalar or a vector along the last dimension.

@@ -119,7 +119,7 @@ fn element_bytes(nest: &Nest, input: usize) -> i64 {
 
 /// Blocks of the panel's longest loop, such that a panel has at most `room` iterations; `None` where no block is small
 /// enough.
-fn block(nest: &Nest, operand: &Operand, room: i64) -> Option<Option<(usize, i64)>> {
+pub(super) fn block(nest: &Nest, operand: &Operand, room: i64) -> Option<Option<(usize, i64)>> {
     let loops = panel_loops(nest, operand);
     let extents: Vec<i64> = loops.iter().map(|d| nest.loops[*d].extent).collect::<Option<_>>()?;
     let total = extents.iter().try_fold(1i64, |product, e| product.checked_mul(*e))?;
@@ -153,11 +153,11 @@ pub(super) struct Panels<'c, 'a> {
 }
 
 /// A buffer in the kernel's entry block.
-struct Panel<'c> {
-    input: usize,
+pub(super) struct Panel<'c> {
+    pub(super) input: usize,
     /// The loops of its dimensions, without the vector loop.
-    loops: Vec<usize>,
-    buffer: Operand<'c>,
+    pub(super) loops: Vec<usize>,
+    pub(super) buffer: Operand<'c>,
 }
 
 impl<'c, 'a> Panels<'c, 'a> {
@@ -171,7 +171,8 @@ impl<'c, 'a> Panels<'c, 'a> {
         });
         let Some(pack) = choice.pack else { return panels };
         panels.right = pack.right.map(|input| {
-            let loops = panel_loops(nest, &nest.inputs[input]);
+            let mut loops = panel_loops(nest, &nest.inputs[input]);
+            panels.order(&mut loops);
             panels.allocate(e, input, loops, (nest::Panel::Vector(choice.dim), choice.registers * choice.lanes))
         });
         panels.left = pack.left.zip(choice.rows).map(|(input, (row, _))| {
@@ -180,9 +181,16 @@ impl<'c, 'a> Panels<'c, 'a> {
             loops.insert(0, row);
             // Lines of the source are lines of the panel.
             loops.sort_by_key(|d| source.access(*d) == Access::Contiguous);
+            panels.order(&mut loops);
             panels.allocate(e, input, loops, (nest::Panel::Rows, 1))
         });
         panels
+    }
+
+    /// Groups are the last loop of a panel.
+    fn order(&self, loops: &mut [usize]) {
+        let groups = self.choice.dots.map(|dots| dots.dim);
+        loops.sort_by_key(|d| Some(*d) == groups);
     }
 
     /// The reduction that is cut, and the iterations of a block.
@@ -213,20 +221,29 @@ impl<'c, 'a> Panels<'c, 'a> {
             Some((dim, size)) if dim == *d => size,
             _ => nest.loops[*d].extent.unwrap_or(1),
         };
-        let shape: Vec<i64> = loops.iter().map(extent).chain(width).collect();
+        let mut shape: Vec<i64> = loops.iter().map(extent).chain(width).collect();
+        // Groups lie side by side.
+        shape.last_mut().into_iter().for_each(|last| *last *= self.choice.dots.map_or(1, |dots| dots.per));
         let entry = nest.op.ancestor(ops::func::FUNC).and_then(Op::body).expect("invariant: kernels are functions");
         let outside = e.b.point();
         e.b.set_point(InsertionPoint::Start(entry));
-        let spec = memref::alloca(e.loc, &[], Type::memref(&shape, element(nest, input), None))
-            .attr("alignment", Attr::i64(e.cx, 64));
+        let element = self.choice.dots.map_or_else(|| element(nest, input), |dots| dots.element(e));
+        let spec =
+            memref::alloca(e.loc, &[], Type::memref(&shape, element, None)).attr("alignment", Attr::i64(e.cx, 64));
         let value = e.create(spec).result(0);
         e.b.set_point(outside);
         // Within a block, the panel is indexed by the position in the block.
         let count = nest.loops.len();
         let within = |d: usize| if self.block().is_some_and(|(dim, _)| dim == d) { count } else { d };
-        let dims = loops.iter().copied().map(within).chain(width.map(|_| self.choice.dim));
-        let subscripts = dims.map(|d| LinearForm::dim(d, count + 1)).collect();
-        let buffer = Operand::panel(value, subscripts, kind, held(nest, input));
+        let dims: Vec<usize> = loops.iter().copied().map(within).collect();
+        let (subscripts, held) = match &self.choice.dots {
+            Some(dots) => (dots.subscripts(input, &dims, &loops, count), None),
+            None => {
+                let all = dims.into_iter().chain(width.map(|_| self.choice.dim));
+                (all.map(|d| LinearForm::dim(d, count + OTHER_POSITIONS)).collect(), held(nest, input))
+            }
+        };
+        let buffer = Operand::panel(value, subscripts, kind, held);
         Panel { input, loops, buffer }
     }
 
@@ -234,6 +251,9 @@ impl<'c, 'a> Panels<'c, 'a> {
     pub(super) fn fill_left(&self, e: &mut Emit<'c>, at: &[Position<'c>], length: i64) {
         let Some(panel) = &self.left else { return };
         let fill = self.fill(panel, 1, length);
+        if let Some(dots) = &self.choice.dots {
+            return dots.fill_left(e, &fill, at);
+        }
         let (along, outer) = panel.loops.split_last().expect("invariant: a left panel has rows");
         let lanes = if fill.source().access(*along) == Access::Contiguous { self.choice.lanes } else { 1 };
         let mut sizes = vec![lanes, 1];
@@ -250,6 +270,9 @@ impl<'c, 'a> Panels<'c, 'a> {
     pub(super) fn fill_right(&self, e: &mut Emit<'c>, at: &[Position<'c>], width: Width, length: i64) {
         let Some(panel) = &self.right else { return };
         let fill = self.fill(panel, width, length);
+        if let Some(dots) = &self.choice.dots {
+            return dots.fill_right(e, &fill, at);
+        }
         let along = panel.loops.iter().copied().find(|d| fill.source().access(*d) == Access::Contiguous);
         let outer = panel.loops.iter().rev().copied().filter(|d| Some(*d) != along).collect();
         fill.outer(e, outer, at.to_vec(), &mut |e, at| fill.lanes(e, at, along));
@@ -268,19 +291,20 @@ impl<'c, 'a> Panels<'c, 'a> {
     }
 }
 
-struct Fill<'c, 'a> {
-    nest: &'a Nest<'c>,
-    panel: &'a Panel<'c>,
+/// How a panel is filled.
+pub(super) struct Fill<'c, 'a> {
+    pub(super) nest: &'a Nest<'c>,
+    pub(super) panel: &'a Panel<'c>,
     /// The vector loop.
     dim: usize,
-    width: Width,
-    lanes: i64,
+    pub(super) width: Width,
+    pub(super) lanes: i64,
     /// The loop that is cut, and the length of this block.
     block: Option<(usize, i64)>,
 }
 
 impl<'c> Fill<'c, '_> {
-    fn source(&self) -> &Operand<'c> {
+    pub(super) fn source(&self) -> &Operand<'c> {
         &self.nest.inputs[self.panel.input]
     }
 
@@ -303,7 +327,8 @@ impl<'c> Fill<'c, '_> {
         body::emit(e, self.nest, Place { at, dim, width }, &mut values, &[held])[0]
     }
 
-    fn outer(
+    /// The loops of `order`, the last one outermost.
+    pub(super) fn outer(
         &self,
         e: &mut Emit<'c>,
         mut order: Vec<usize>,
@@ -335,9 +360,21 @@ impl<'c> Fill<'c, '_> {
         at: &[Position<'c>],
         body: &mut dyn FnMut(&mut Emit<'c>, Vec<Position<'c>>, i64),
     ) {
+        self.each_but(e, (dim, 0), sizes, at, body);
+    }
+
+    /// As [`Self::each`], without the last `rest` iterations of a loop of known extent.
+    pub(super) fn each_but(
+        &self,
+        e: &mut Emit<'c>,
+        (dim, rest): (usize, i64),
+        sizes: &[i64],
+        at: &[Position<'c>],
+        body: &mut dyn FnMut(&mut Emit<'c>, Vec<Position<'c>>, i64),
+    ) {
         let mut l = self.nest.loops[dim];
         let blocked = self.block.filter(|(cut, _)| *cut == dim);
-        l.extent = blocked.map_or(l.extent, |(_, length)| Some(length));
+        l.extent = blocked.map_or(l.extent, |(_, length)| Some(length)).map(|extent| extent - rest);
         for segment in e.segments(&l, sizes) {
             e.for_each(segment, &[], &mut |e, here, _| {
                 let at = within(e, at, dim, here, blocked.is_some());
@@ -359,6 +396,11 @@ impl<'c> Fill<'c, '_> {
         }
     }
 
+    /// The position of a loop within the panel: that within its block, if it is cut.
+    pub(super) fn relative(&self, dim: usize) -> usize {
+        if self.block.is_some_and(|(cut, _)| cut == dim) { self.nest.loops.len() } else { dim }
+    }
+
     /// Copies one row of the panel: as a vector, or lane by lane.
     fn single(&self, e: &mut Emit<'c>, at: &[Position<'c>]) {
         let width = if self.source().access(self.dim) == Access::Contiguous { self.width } else { 1 };
@@ -376,7 +418,7 @@ impl<'c> Fill<'c, '_> {
 
     /// Copies as many rows of the panel as a register has lanes: squares are transposed in registers.
     fn squares(&self, e: &mut Emit<'c>, at: &[Position<'c>], along: usize) {
-        let row = if self.block.is_some_and(|(cut, _)| cut == along) { self.nest.loops.len() } else { along };
+        let row = self.relative(along);
         for first in (0..self.width).step_by(self.lanes as usize) {
             let rows = (0..self.lanes).map(|row| {
                 let mut at = at.to_vec();
@@ -399,7 +441,10 @@ pub(super) fn short_width(lanes: i64, extent: i64) -> Width {
     u64::try_from(extent).map_or(lanes, |extent| lanes.min(extent.next_power_of_two() as i64))
 }
 
-/// Positions at iteration `here` of a loop, relative to its block if it is cut. The last position is that within the block.
+/// Positions besides those of the loops: that within a block, and the first lane of a vector within a panel of groups.
+pub(super) const OTHER_POSITIONS: usize = 2;
+
+/// Positions at iteration `here` of a loop, relative to its block if it is cut.
 pub(super) fn within<'c>(
     e: &mut Emit<'c>,
     at: &[Position<'c>],
@@ -408,8 +453,9 @@ pub(super) fn within<'c>(
     blocked: bool,
 ) -> Vec<Position<'c>> {
     let mut at = at.to_vec();
-    if let (true, Some(relative)) = (blocked, at.len().checked_sub(1)) {
+    if blocked {
         at[dim] = e.sum(at[dim], here);
+        let relative = at.len() - OTHER_POSITIONS;
         at[relative] = here;
     } else {
         at[dim] = here;

@@ -12,10 +12,11 @@
 
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, Line, choose};
+use super::dots::Dots;
 use super::emit::{Bound, Emit, Position, Segment, Width, upper_half};
 use super::form::Form;
 use super::nest::{Access, Loop, Nest, Operand};
-use super::pack::{self, Panels};
+use super::pack::{self, OTHER_POSITIONS, Panels};
 use monopour_ir::Value;
 use monopour_program::CpuTarget;
 
@@ -39,12 +40,13 @@ impl Form for Pointwise {
 
 /// Writes the loops.
 fn emit<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
+    let counted = choice.dots.map(|dots| dots.counted(nest));
+    let nest = counted.as_ref().unwrap_or(nest);
     let mut order: Vec<usize> = (0..nest.loops.len())
         .filter(|d| !nest.loops[*d].reduction && *d != choice.dim && choice.rows.is_none_or(|(rows, _)| rows != *d))
         .collect();
     order.reverse();
-    // The last is the position within a block.
-    let mut at = vec![Position::at(0); nest.loops.len() + 1];
+    let mut at = vec![Position::at(0); nest.loops.len() + OTHER_POSITIONS];
     let panels = Panels::new(e, nest, choice);
     let packed = panels.packed();
     outer(e, &Plan { nest, choice, panels, packed }, order, &mut at);
@@ -100,13 +102,7 @@ fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], l
         e.for_each(segment, &[], &mut |e, here, _| {
             at[choice.dim] = here;
             plan.panels.fill_right(e, at, segment.step, length);
-            rows(
-                e,
-                &plan.packed,
-                choice,
-                at,
-                &Strip { offsets: vec![0], width: segment.step, used: segment.step, length },
-            );
+            rows(e, &plan.packed, choice, at, &Strip::of(choice, segment.step, length));
             vec![]
         });
     }
@@ -173,11 +169,21 @@ struct Strip {
     length: i64,
 }
 
+impl Strip {
+    /// One vector; groups take a register each.
+    fn of(choice: &Choice, step: i64, length: i64) -> Self {
+        let width = if choice.dots.is_some() { step.min(choice.lanes) } else { step };
+        Self { offsets: (0..step).step_by(width as usize).collect(), width, used: width, length }
+    }
+}
+
 fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Position<'c>], strip: &Strip) {
     let vectors = |at: &[Position<'c>]| -> Vec<Vec<Position<'c>>> {
         let vector = |offset: &i64| {
             let mut at = at.to_vec();
             at[choice.dim] = at[choice.dim].plus(*offset);
+            // Within a panel of groups.
+            at[nest.loops.len() + 1] = Position::at(*offset);
             at
         };
         strip.offsets.iter().map(vector).collect()
@@ -277,6 +283,10 @@ impl<'c> Tile<'c, '_> {
         accumulators: &[Value<'c>],
         cache: &mut Cache<'c>,
     ) -> Vec<Value<'c>> {
+        if let Some(dots) = &self.choice.dots.filter(|_| !self.nest.reductions().is_empty()) {
+            let sum = accumulators[0];
+            return vec![self.add_dots(e, dots, at, sum, cache)];
+        }
         let mut values = Values::new();
         for (i, input) in self.nest.inputs.iter().enumerate() {
             let arg = self.nest.body.arg(i);
@@ -290,6 +300,30 @@ impl<'c> Tile<'c, '_> {
         let place = Place { at, dim: self.choice.dim, width: self.width };
         let yielded = body::emit(e, self.nest, place, &mut values, &self.nest.yielded());
         yielded.into_iter().map(|v| e.splat(v, self.width)).collect()
+    }
+
+    /// Adds the products of a group. A row's group serves all vectors, a vector's groups all rows.
+    fn add_dots(
+        &self,
+        e: &mut Emit<'c>,
+        dots: &Dots,
+        at: &[Position<'c>],
+        sum: Value<'c>,
+        cache: &mut Cache<'c>,
+    ) -> Value<'c> {
+        let row = self.choice.rows.map(|(dim, _)| at[dim].offset).into_iter().collect::<Vec<_>>();
+        let lanes = vec![at[self.nest.loops.len() + 1].offset];
+        let mut shared = |key: (usize, Vec<i64>), load: &mut dyn FnMut() -> Value<'c>| {
+            if let Some((_, value)) = cache.iter().find(|(known, _)| *known == key) {
+                return *value;
+            }
+            let value = load();
+            cache.push((key, value));
+            value
+        };
+        let left = shared((dots.left, row), &mut || dots.left(e, self.nest, at, self.width));
+        let right = shared((dots.right, lanes), &mut || dots.right(e, self.nest, at, self.width));
+        dots.add(e, self.nest, [left, right], sum, self.width)
     }
 
     /// Loads an input once for all places of the tile between which it does not differ.

@@ -48,7 +48,8 @@ impl Form for Streams {
 
     fn write<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
         let shape = Shape::of(nest, choice).expect("invariant: the plan asked for it");
-        let streamed = Choice { registers: choice.registers.min(REGISTERS), rows: None, pack: None, ..*choice };
+        let streamed =
+            Choice { registers: choice.registers.min(REGISTERS), rows: None, pack: None, dots: None, ..*choice };
         let mut at = vec![Position::at(0); nest.loops.len()];
         let stream = Stream { nest, choice: &streamed, shape: &shape };
         let Some(row) = shape.row else { return stream.outer(e, &shape.reductions, &mut at) };

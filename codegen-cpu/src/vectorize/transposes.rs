@@ -35,7 +35,7 @@ impl Form for Transposes {
         let input = crossing(nest, dim).ok_or(Declined::NotAsked)?;
         let along = |d: &usize| *d != dim && long(*d) && nest.inputs[input].access(*d) == Access::Contiguous;
         let rows = (0..nest.loops.len()).find(along).ok_or(Declined::NotAsked)?;
-        Ok(Choice { dim, lanes, least: lanes, registers: 1, rows: Some((rows, lanes)), line: None, pack: None })
+        Ok(Choice { least: lanes, rows: Some((rows, lanes)), ..Choice::vectors(dim, lanes, 1, cpu) })
     }
 
     fn updates_in_blocks(&self, _: &Choice) -> bool {

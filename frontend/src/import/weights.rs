@@ -5,6 +5,7 @@ use monopour_ir::ops;
 use monopour_ir::{Attr, Diagnostic, Diagnostics, Location, Module, Op, Type};
 use monopour_program::{ConstantData, DType, Map};
 use safetensors::tensor::{Dtype, TensorInfo};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,9 +56,37 @@ impl WeightTable {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Weight)> {
         self.0.iter().map(|(name, weight)| (name.as_str(), weight))
     }
-    /// Adds a weight.
-    pub(crate) fn insert(&mut self, name: String, weight: Weight) {
-        self.0.insert(name, weight);
+    /// The elements of a constant, inline or a weight, little endian; `None` where they are in no whole bytes.
+    pub(crate) fn bytes_of(&self, constant: Attr<'_>) -> Option<Cow<'_, [u8]>> {
+        if let Some(weight) = constant.resource_name().filter(|_| constant.resource_bytes().is_none()) {
+            return self.get(weight).map(|weight| Cow::Borrowed(weight.bytes()));
+        }
+        constant.elements_bytes().map(Cow::Owned)
+    }
+    /// A constant that is computed of another: a weight, named after it, where that one is a resource, else inline.
+    pub(crate) fn derive<'c>(
+        &mut self,
+        from: Attr<'c>,
+        prefix: &str,
+        dtype: DType,
+        ty: Type<'c>,
+        bytes: Vec<u8>,
+    ) -> Option<Attr<'c>> {
+        let Some(source) = from.resource_name() else {
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+            return Attr::parse(ty.context(), &format!("dense<\"0x{hex}\"> : {ty}"));
+        };
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let mut name: String = prefix.chars().chain(['_']).chain(source.chars()).map(plain).collect();
+        loop {
+            let attr = Attr::parse(ty.context(), &format!("dense_resource<{name}> : {ty}"))?;
+            let key = attr.resource_name()?;
+            if self.get(key).is_none() && attr.resource_bytes().is_none() {
+                self.0.insert(key.to_owned(), Weight::new(dtype, ty.shape()?, bytes.into()));
+                return Some(attr);
+            }
+            name.push('_');
+        }
     }
     /// Number of weights.
     pub fn len(&self) -> usize {
