@@ -1,0 +1,149 @@
+//! Constants that are computed here: factors less their zero points, their sums, filters in another layout.
+
+use super::Narrowing;
+use super::factor::{Factor, Narrow, of_element};
+use crate::{linalg, products};
+use monopour_ir::ops;
+use monopour_ir::{AffineMap, Attr, Diagnostics, InsertionPoint, Op, OpSpec, Type, Value};
+use monopour_program::DType;
+
+impl<'c> Narrowing<'c, '_> {
+    /// A constant's elements under another shape, if the value is one.
+    pub(super) fn constant_of_type(&mut self, value: Value<'c>, ty: Type<'c>) -> Result<Option<Value<'c>>, Diagnostics> {
+        let constant = value.defining_op().filter(|op| op.is(ops::arith::CONSTANT));
+        let Some((op, attr)) = constant.and_then(|op| Some((op, op.attr("value")?))) else { return Ok(None) };
+        let Some(bytes) = self.weights.bytes_of(attr).map(|bytes| bytes.into_owned()) else { return Ok(None) };
+        let dtype = if ty.element().integer_width() == Some(8) { DType::I8 } else { DType::I16 };
+        let Some(attr) = self.weights.derive(attr, "reshaped", dtype, ty, bytes) else { return Ok(None) };
+        self.rw.set_point(InsertionPoint::Before(op));
+        let spec = OpSpec::new(ops::arith::CONSTANT, op.location()).results(&[ty]).attr("value", attr);
+        Ok(Some(self.rw.create(spec)?.result(0)))
+    }
+
+    /// Lays out the constant filter of a convolution such that its input channels are side by side: they are what instructions
+    /// add up.
+    pub(super) fn lay_out(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
+        let Some(found) = products::convolution_loops(op) else { return Ok(()) };
+        let (filter, &[channels]) = (1 - found.input, &found.k[..]) else { return Ok(()) };
+        let constant = op.operand(filter).defining_op().filter(|def| def.is(ops::arith::CONSTANT));
+        let Some((constant, value)) = constant.and_then(|def| Some((def, def.attr("value")?))) else { return Ok(()) };
+        let Some(mut maps) = linalg::indexing_maps(op) else { return Ok(()) };
+        let (Some(own), Some(shape)) = (maps[filter].dim_positions(), value.value_type().shape()) else {
+            return Ok(());
+        };
+        let mut order: Vec<usize> = (0..own.len()).collect();
+        order.sort_by_key(|d| own[*d] == channels);
+        let element = value.value_type().element();
+        let size = element.integer_width().unwrap_or(8) as usize / 8;
+        let Some(bytes) = self.weights.bytes_of(value).filter(|_| !order.is_sorted()) else { return Ok(()) };
+        let elements = permuted(&bytes, &shape, &order, size);
+        let extents: Vec<i64> = order.iter().map(|d| shape[*d]).collect();
+        let ty = Type::tensor(&extents, element, None);
+        let dtype = if size == 1 { DType::I8 } else { DType::I16 };
+        let Some(attr) = self.weights.derive(value, "channels_last", dtype, ty, elements) else { return Ok(()) };
+        self.rw.set_point(InsertionPoint::Before(constant));
+        let spec = OpSpec::new(ops::arith::CONSTANT, op.location()).results(&[ty]).attr("value", attr);
+        let made = self.rw.create(spec)?.result(0);
+        self.rw.set_operand(op, filter, made);
+        let dims: Vec<usize> = order.iter().map(|d| own[*d]).collect();
+        maps[filter] = AffineMap::select(op.context(), maps[filter].num_dims(), &dims);
+        let maps: Vec<Attr> = maps.into_iter().map(AffineMap::to_attr).collect();
+        self.rw.set_attr(op, "indexing_maps", Attr::array(op.context(), &maps));
+        Ok(())
+    }
+
+    /// The sums of a constant factor over the reductions, and the dimensions of the result that they belong to.
+    pub(super) fn sums(
+        &mut self,
+        op: Op<'c>,
+        input: usize,
+        factor: &Narrow<'c>,
+    ) -> Result<Option<(Value<'c>, Vec<usize>)>, Diagnostics> {
+        let definition = factor.value.defining_op().filter(|def| def.is(ops::arith::CONSTANT));
+        let Some((definition, value)) = definition.and_then(|def| Some((def, def.attr("value")?))) else {
+            return Ok(None);
+        };
+        let (Some(maps), Some(parallel)) = (linalg::indexing_maps(op), linalg::parallel_loops(op)) else {
+            return Ok(None);
+        };
+        let dims = [input, 2].map(|operand| maps[operand].dim_positions());
+        let ([Some(own), Some(result)], Some(shape)) = (dims, factor.value.ty().shape()) else { return Ok(None) };
+        let all = (0..parallel.len()).filter(|d| !parallel[*d]).all(|d| own.contains(&d));
+        let kept: Vec<usize> = (0..own.len()).filter(|d| parallel[own[*d]]).collect();
+        let places = kept.iter().map(|d| result.iter().position(|r| *r == own[*d])).collect::<Option<Vec<_>>>();
+        let (Some(places), true) = (places, all) else { return Ok(None) };
+        let Some(bytes) = self.weights.bytes_of(value) else { return Ok(None) };
+        let size = factor.value.ty().element().integer_width().unwrap_or(8) as usize / 8;
+        let signed = factor.extension == ops::arith::EXTSI;
+        let element = |b: &[u8]| match (size, signed) {
+            (1, true) => i32::from(b[0] as i8),
+            (1, false) => i32::from(b[0]),
+            _ => i32::from(i16::from_le_bytes([b[0], b[1]])),
+        };
+        let extents: Vec<i64> = kept.iter().map(|d| shape[*d]).collect();
+        let count = usize::try_from(extents.iter().product::<i64>()).unwrap_or(0);
+        let mut sums = vec![0i32; count];
+        for (i, bytes) in bytes.chunks_exact(size).enumerate() {
+            let mut left = i as i64;
+            let (mut at, mut step) = (0, 1);
+            for (d, extent) in shape.iter().enumerate().rev() {
+                let index = left % extent;
+                left /= extent;
+                if kept.contains(&d) {
+                    at += index * step;
+                    step *= extent;
+                }
+            }
+            sums[at as usize] = sums[at as usize].wrapping_add(element(bytes));
+        }
+        let ty = Type::tensor(&extents, Type::integer(op.context(), 32), None);
+        let elements = sums.into_iter().flat_map(i32::to_le_bytes).collect();
+        let Some(attr) = self.weights.derive(value, "sums", DType::I32, ty, elements) else { return Ok(None) };
+        self.rw.set_point(InsertionPoint::Before(definition));
+        let spec = OpSpec::new(ops::arith::CONSTANT, op.location()).results(&[ty]).attr("value", attr);
+        Ok(Some((self.rw.create(spec)?.result(0), places)))
+    }
+
+    /// A constant less its zero point.
+    pub(super) fn less_zero(&mut self, factor: &Factor<'c>) -> Result<Option<Value<'c>>, Diagnostics> {
+        let constant = factor.source.defining_op().filter(|op| op.is(ops::arith::CONSTANT));
+        let Some((op, value)) = constant.and_then(|op| Some((op, op.attr("value")?))) else { return Ok(None) };
+        let Some(bytes) = self.weights.bytes_of(value) else { return Ok(None) };
+        let unsigned = factor.extension == ops::arith::EXTUI;
+        let of = |byte: u8| (if unsigned { i64::from(byte) } else { i64::from(byte as i8) }) - factor.zero;
+        let (least, most) = bytes.iter().fold((0, 0), |(least, most), b| (of(*b).min(least), of(*b).max(most)));
+        let narrow = i8::try_from(least).is_ok() && i8::try_from(most).is_ok();
+        let (dtype, elements): (_, Vec<u8>) = match narrow {
+            true => (DType::I8, bytes.iter().map(|b| of(*b) as u8).collect()),
+            false => (DType::I16, bytes.iter().flat_map(|b| (of(*b) as i16).to_le_bytes()).collect()),
+        };
+        let ty = of_element(factor.source, Type::integer(op.context(), if narrow { 8 } else { 16 }));
+        let Some(attr) = self.weights.derive(value, &format!("less_{}", factor.zero), dtype, ty, elements) else {
+            return Ok(None);
+        };
+        self.rw.set_point(InsertionPoint::Before(op));
+        let spec = OpSpec::new(ops::arith::CONSTANT, op.location()).results(&[ty]).attr("value", attr);
+        Ok(Some(self.rw.create(spec)?.result(0)))
+    }
+}
+
+/// Elements of `size` bytes of a tensor of that shape, its dimensions in another order.
+fn permuted(bytes: &[u8], shape: &[i64], order: &[usize], size: usize) -> Vec<u8> {
+    let shape: Vec<usize> = shape.iter().map(|extent| usize::try_from(*extent).unwrap_or(0)).collect();
+    let mut strides = vec![size; shape.len()];
+    (1..shape.len()).rev().for_each(|d| strides[d - 1] = strides[d] * shape[d]);
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = vec![0; order.len()];
+    while out.len() < bytes.len() {
+        let first: usize = order.iter().zip(&at).map(|(d, at)| strides[*d] * at).sum();
+        out.extend_from_slice(&bytes[first..first + size]);
+        for (at, d) in at.iter_mut().zip(order).rev() {
+            *at += 1;
+            if *at < shape[*d] {
+                break;
+            }
+            *at = 0;
+        }
+    }
+    out
+}

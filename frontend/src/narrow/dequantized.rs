@@ -1,0 +1,281 @@
+//! Products of dequantised factors: the integers are multiplied, and their sums are scaled.
+//!
+//! ```text
+//! %a = generic ins(%x : u8) { mulf(subf(uitofp %x, z), s) }    %p = generic ins(%x, %w : u8, i8) { addi(%o, muli(extui, extsi)) }
+//! %b = generic ins(%w : i8, %t) { mulf(sitofp %w, %t) }        %r = generic ins(%p, %sums, %scales) {
+//! %r = generic ins(%a, %b) { addf(%o, mulf(%i, %j)) }            mulf(sitofp(subi(%p, muli(%sums, z))), %scales) }
+//! ```
+//!
+//! A model quantised as QuantizeLinear and DequantizeLinear around float ops multiplies floats otherwise. The sum of integers
+//! is exact; the one of floats rounds each term. onnxruntime joins the same ops.
+//! Limits: a factor with one scale and zero point, and a constant one with a scale for each of its rows or columns; at most
+//! [`MOST_TERMS`] terms.
+
+use super::Narrowing;
+use super::factor::{Factor, Narrow, of_element};
+use crate::{linalg, products};
+use monopour_ir::typed::linalg::{Operands, fill, generic};
+use monopour_ir::{Attr, Block, Builder, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value};
+use monopour_ir::{bodies, ops};
+
+/// Products of elements of 8 bits less their zero points whose sum 32 bits hold.
+const MOST_TERMS: i64 = 1 << 15;
+
+/// The scales of a factor.
+#[derive(Clone, PartialEq, Debug)]
+enum Scales {
+    One(f32),
+    /// One for each index of a dimension.
+    Each(Vec<f32>, usize),
+}
+
+/// Elements of 8 bits less a zero point, times a scale.
+struct Scaled<'c> {
+    factor: Narrow<'c>,
+    zero: i64,
+    scales: Scales,
+}
+
+impl<'c> Narrowing<'c, '_> {
+    /// Multiplies the integers of a product of dequantised factors. Returns whether it did.
+    pub(super) fn dequantized(&mut self, op: Op<'c>) -> Result<bool, Diagnostics> {
+        for (given, constant) in [(0, 1), (1, 0)] {
+            if self.by_constant(op, given, constant)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn by_constant(&mut self, op: Op<'c>, given: usize, constant: usize) -> Result<bool, Diagnostics> {
+        let Some(empty) = starts_at_zero(op).filter(|_| is_short(op)) else { return Ok(false) };
+        let Some(x) = self.scaled(op.operand(given))? else { return Ok(false) };
+        let (Some(w), Scales::One(scale)) = (self.scaled(op.operand(constant))?, x.scales) else { return Ok(false) };
+        let stored = |v: Value| v.defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
+        if stored(x.factor.value) || !stored(w.factor.value) {
+            return Ok(false);
+        }
+        let weights = match w.zero {
+            0 => w.factor,
+            zero => {
+                let factor = Factor { source: w.factor.value, extension: w.factor.extension, zero };
+                let Some(value) = self.less_zero(&factor)? else { return Ok(false) };
+                Narrow::signed(value)
+            }
+        };
+        let sums = match x.zero {
+            0 => None,
+            _ => match self.sums(op, constant, &weights)? {
+                Some(sums) => Some(sums),
+                None => return Ok(false),
+            },
+        };
+        let Some(scales) = result_scales(op, constant, scale, w.scales) else { return Ok(false) };
+        let factors = if given == 0 { [x.factor, weights] } else { [weights, x.factor] };
+        let product = self.integers(op, empty, factors)?;
+        let rest = self.scale(op, (product, empty), x.zero, sums, scales)?;
+        self.rw.replace_op(op, &[rest]);
+        Ok(true)
+    }
+
+    /// The product of the integers.
+    fn integers(&mut self, op: Op<'c>, empty: Op<'c>, factors: [Narrow<'c>; 2]) -> Result<Value<'c>, Diagnostics> {
+        let (cx, loc, i32) = (op.context(), op.location(), Type::integer(op.context(), 32));
+        let ty = of_element(op.result(0), i32);
+        let rw = &mut self.rw;
+        rw.set_point(InsertionPoint::Before(op));
+        let zero = OpSpec::new(ops::arith::CONSTANT, loc).results(&[i32]).attr("value", Attr::int(i32, 0));
+        let zero = rw.create(zero)?.result(0);
+        let out = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).operands(&empty.operands()).results(&[ty]))?.result(0);
+        let region = |args: &[Type<'c>], body: &dyn Fn(&mut Builder<'c>, Block<'c>) -> Result<Value<'c>, Diagnostics>| {
+            let block = Block::new(&args.iter().map(|ty| (*ty, loc)).collect::<Vec<_>>());
+            let mut b = Builder::new(cx, InsertionPoint::End(block));
+            let value = body(&mut b, block)?;
+            b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[value]))?;
+            let region = Region::new();
+            region.append(block);
+            Ok::<_, Diagnostics>(region)
+        };
+        let filled = rw.create(fill(loc, zero, out, region(&[i32, i32], &|_, block| Ok(block.arg(0)))?))?.result(0);
+        let types = factors.map(|factor| factor.value.ty().element());
+        let body = region(&[types[0], types[1], i32], &|b, block| {
+            let mut wide = vec![];
+            for (n, factor) in factors.iter().enumerate() {
+                let spec = OpSpec::new(factor.extension, loc).operands(&[block.arg(n)]).results(&[i32]);
+                wide.push(b.create(spec)?.result(0));
+            }
+            let product = b.create(OpSpec::new(ops::arith::MULI, loc).operands(&wide).results(&[i32]))?.result(0);
+            let sum = OpSpec::new(ops::arith::ADDI, loc).operands(&[block.arg(2), product]).results(&[i32]);
+            Ok(b.create(sum)?.result(0))
+        })?;
+        let maps = linalg::indexing_maps(op).unwrap_or_default();
+        let kinds = op.attr("iterator_types").expect("invariant: a generic has iterators");
+        let inputs = factors.map(|factor| factor.value);
+        let product = rw.create(generic(loc, Operands { inputs: &inputs, outputs: &[filled] }, &maps, kinds, body))?;
+        self.lay_out(product)?;
+        Ok(product.result(0))
+    }
+
+    /// The sums, less the zero point's share, as scaled floats.
+    fn scale(
+        &mut self,
+        op: Op<'c>,
+        (product, empty): (Value<'c>, Op<'c>),
+        zero: i64,
+        sums: Option<(Value<'c>, Vec<usize>)>,
+        scales: Scales,
+    ) -> Result<Value<'c>, Diagnostics> {
+        let (cx, loc, ty) = (op.context(), op.location(), op.result(0).ty());
+        let (i32, f32, rank) = (Type::integer(cx, 32), Type::f32(cx), ty.shape().map_or(0, |shape| shape.len()));
+        let mut inputs = vec![(product, (0..rank).collect())];
+        inputs.extend(sums.clone());
+        let one = match scales {
+            Scales::One(scale) => Some(scale),
+            Scales::Each(scales, dim) => {
+                let vector = Type::tensor(&[scales.len() as i64], f32, None);
+                let elements: String = scales.iter().map(|s| format!("{:08X}", s.to_bits().swap_bytes())).collect();
+                let Some(attr) = Attr::parse(cx, &format!("dense<\"0x{elements}\"> : {vector}")) else { return Ok(product) };
+                let spec = OpSpec::new(ops::arith::CONSTANT, loc).results(&[vector]).attr("value", attr);
+                self.rw.set_point(InsertionPoint::Before(op));
+                inputs.push((self.rw.create(spec)?.result(0), vec![dim]));
+                None
+            }
+        };
+        self.pointwise(InsertionPoint::Before(op), (&inputs, ty, &empty.operands()), loc, |b, elements| {
+            let mut sum = elements[0];
+            if sums.is_some() {
+                let zero = b.constant(Attr::int(i32, zero), i32, loc);
+                let share = OpSpec::new(ops::arith::MULI, loc).operands(&[elements[1], zero]).results(&[i32]);
+                let share = b.create(share)?.result(0);
+                sum = b.create(OpSpec::new(ops::arith::SUBI, loc).operands(&[sum, share]).results(&[i32]))?.result(0);
+            }
+            let float = b.create(OpSpec::new(ops::arith::SITOFP, loc).operands(&[sum]).results(&[f32]))?.result(0);
+            let scale = match one {
+                Some(scale) => b.constant(Attr::float(f32, scale.into()), f32, loc),
+                None => elements[elements.len() - 1],
+            };
+            Ok(b.create(OpSpec::new(ops::arith::MULF, loc).operands(&[float, scale]).results(&[f32]))?.result(0))
+        })
+    }
+
+    /// The integers behind a dequantised value, also behind padding by 0 and reshapes.
+    fn scaled(&mut self, value: Value<'c>) -> Result<Option<Scaled<'c>>, Diagnostics> {
+        let Some(op) = value.defining_op() else { return Ok(None) };
+        match op.name() {
+            ops::linalg::GENERIC => Ok(self.scaled_by(op)),
+            ops::tensor::COLLAPSE_SHAPE | ops::tensor::EXPAND_SHAPE => {
+                let Some(scaled) = self.scaled(op.operand(0))? else { return Ok(None) };
+                let first = |v: Value| v.ty().shape().and_then(|shape| shape.first().copied());
+                let kept = match scaled.scales {
+                    Scales::One(_) => true,
+                    // The first dimension stays what it is.
+                    Scales::Each(_, dim) => dim == 0 && first(op.operand(0)) == first(op.result(0)),
+                };
+                let Some(factor) = Some(scaled.factor).filter(|_| kept) else { return Ok(None) };
+                Ok(Some(Scaled { factor: self.reshaped(op, factor)?, ..scaled }))
+            }
+            ops::tensor::INSERT_SLICE => {
+                let Some(scaled) = self.scaled(op.operand(0))?.filter(|s| matches!(s.scales, Scales::One(_))) else {
+                    return Ok(None);
+                };
+                let fill = op.operand(1).defining_op().filter(|def| def.is(ops::linalg::FILL));
+                if fill.and_then(|fill| bodies::constant(fill.operand(0))) != Some(0.0) {
+                    return Ok(None);
+                }
+                let factor = self.pad(op, scaled.factor, scaled.zero)?;
+                Ok(factor.map(|factor| Scaled { factor, ..scaled }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// `(element - zero) * scale` of a whole tensor of 8 bits.
+    fn scaled_by(&self, op: Op<'c>) -> Option<Scaled<'c>> {
+        let yielded = op.body().filter(|_| op.num_results() == 1 && linalg::is_elementwise(op))?.terminator()?.operand(0);
+        let product = yielded.defining_op().filter(|def| def.is(ops::arith::MULF))?;
+        let (element, scale) = (product.operand(0), product.operand(1));
+        let difference = element.defining_op().filter(|def| def.is(ops::arith::SUBF));
+        let (element, zero) = match difference {
+            Some(def) => (def.operand(0), self.integer(op, def.operand(1))?),
+            None => (element, 0),
+        };
+        let (element, extension) = converted(element)?;
+        let (block, input) = element.as_block_arg()?;
+        if op.body() != Some(block) || !linalg::whole_inputs(op).contains(&input) {
+            return None;
+        }
+        let scales = match bodies::constant(scale) {
+            Some(scale) => Scales::One(scale as f32),
+            None => {
+                let (operand, dims) = self.operand(op, scale)?;
+                let &[dim] = &dims[..] else { return None };
+                let bytes = self.weights.bytes_of(operand.defining_op()?.attr("value")?)?;
+                let floats = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+                Scales::Each(floats.collect(), dim)
+            }
+        };
+        Some(Scaled { factor: Narrow { value: op.operand(input), extension }, zero, scales })
+    }
+
+    /// A float that is an integer, the same for all elements.
+    fn integer(&self, op: Op<'c>, value: Value<'c>) -> Option<i64> {
+        if let Some(number) = bodies::constant(value) {
+            return (number.fract() == 0.0 && number.abs() <= 255.0).then_some(number as i64);
+        }
+        // Zero points of rows that are all 0.
+        let (operand, _) = self.operand(op, converted(value)?.0)?;
+        let bytes = self.weights.bytes_of(operand.defining_op()?.attr("value")?)?;
+        bytes.iter().all(|byte| *byte == 0).then_some(0)
+    }
+
+    /// The constant operand that a value is an element of, and the loops that index it.
+    fn operand(&self, op: Op<'c>, value: Value<'c>) -> Option<(Value<'c>, Vec<usize>)> {
+        let (_, input) = value.as_block_arg().filter(|(block, _)| op.body() == Some(*block))?;
+        let operand = op.operand(input);
+        let constant = operand.defining_op().filter(|def| def.is(ops::arith::CONSTANT));
+        let dims = linalg::indexing_maps(op)?.get(input)?.dim_positions()?;
+        constant.map(|_| (operand, dims))
+    }
+}
+
+/// The element of 8 bits that is converted to a float, and the extension that reads it as an integer.
+fn converted(value: Value) -> Option<(Value, &'static str)> {
+    let op = value.defining_op()?;
+    let extension = match op.name() {
+        ops::arith::SITOFP => ops::arith::EXTSI,
+        ops::arith::UITOFP => ops::arith::EXTUI,
+        _ => return None,
+    };
+    (op.operand(0).ty().integer_width() == Some(8)).then(|| (op.operand(0), extension))
+}
+
+/// The empty tensor under a product that begins at 0.
+fn starts_at_zero(op: Op) -> Option<Op> {
+    let start = op.operand(2).defining_op().filter(|def| linalg::is_structured(*def))?;
+    let number = match start.is(ops::linalg::FILL) {
+        true => start.operand(0),
+        false => start.body()?.terminator()?.operand(0),
+    };
+    let empty = start.operands().last()?.defining_op().filter(|def| def.is(ops::tensor::EMPTY))?;
+    (bodies::constant(number) == Some(0.0)).then_some(empty)
+}
+
+/// Whether few enough terms are summed. Depthwise convolutions are not: their floats are faster.
+fn is_short(op: Op) -> bool {
+    let (Some(extents), Some(parallel)) = (linalg::loop_extents(op), linalg::parallel_loops(op)) else { return false };
+    let known = extents.iter().zip(&parallel).filter(|(_, parallel)| !**parallel).map(|(extent, _)| *extent);
+    let terms = known.fold(1i64, |terms, extent| if extent < 0 { i64::MAX } else { terms.saturating_mul(extent) });
+    terms <= MOST_TERMS && products::convolution_loops(op).is_none_or(|found| found.depth.is_empty())
+}
+
+/// The scales of a product's elements, along a dimension of its result.
+fn result_scales(op: Op, constant: usize, scale: f32, scales: Scales) -> Option<Scales> {
+    let (values, dim) = match scales {
+        Scales::One(other) => return Some(Scales::One(scale * other)),
+        Scales::Each(values, dim) => (values, dim),
+    };
+    let maps = linalg::indexing_maps(op)?;
+    let of_loop = *maps[constant].dim_positions()?.get(dim)?;
+    let place = maps[2].dim_positions()?.iter().position(|d| *d == of_loop)?;
+    Some(Scales::Each(values.into_iter().map(|other| scale * other).collect(), place))
+}
