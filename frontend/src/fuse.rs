@@ -125,16 +125,26 @@ fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result
             let stays = |p: &Op<'c>| {
                 p.is(ops::linalg::GENERIC) && (!linalg::is_data_movement(*p) || p.attr(attributes::UNFOLDED).is_some())
             };
+            let value = reshaped(*value);
             if !AffineMap::is_permutation(*map) && value.defining_op().as_ref().is_some_and(stays) {
                 rw.set_point(InsertionPoint::Before(op));
                 let producer = value.defining_op().map_or(op.location(), Op::location);
                 trace!(target: "fuse", "{producer}: not fused into the reduction at {}: it reads each element several times", op.location());
-                rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[*value]))?;
+                rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[value]))?;
                 count += 1;
             }
         }
     }
     Ok(count)
+}
+
+/// The value whose elements a reshape has: fusion moves reshapes out of its way.
+fn reshaped(mut value: Value) -> Value {
+    let is_reshape = |op: &Op| matches!(op.name(), ops::tensor::EXPAND_SHAPE | ops::tensor::COLLAPSE_SHAPE);
+    while let Some(op) = value.defining_op().filter(is_reshape) {
+        value = op.operand(0);
+    }
+    value
 }
 
 fn find_anchors<'c>(module: &'c Module<'c>, count: usize) -> Vec<Op<'c>> {

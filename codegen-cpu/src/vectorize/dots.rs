@@ -188,25 +188,26 @@ impl Dots {
             let value = if side_by_side && present == self.per {
                 self.line(e, fill.nest, (self.left, &source), at, step)
             } else {
-                self.group(e, fill, at, 1, present)
+                self.group(e, fill, at, (1, 1), present)
             };
             e.store_panel(value, &fill.panel.buffer, at);
         });
     }
 
-    /// Fills the right panel for the lanes at the position.
-    pub(super) fn fill_right<'c>(&self, e: &mut Emit<'c>, fill: &Fill<'c, '_>, at: &[Position<'c>]) {
+    /// Fills the right panel for the lanes at the position; of a single register `used` lanes lie in memory.
+    pub(super) fn fill_right<'c>(&self, e: &mut Emit<'c>, fill: &Fill<'c, '_>, at: &[Position<'c>], used: Width) {
         let source = fill.source();
         let lanes = fill.lanes.min(fill.width);
         let crosses = self.is_side_by_side(source) && source.access(self.vector) != Access::Contiguous;
-        let sizes = if crosses && fill.width % fill.lanes == 0 { vec![fill.lanes, 1] } else { vec![1] };
+        let whole = used == fill.width && fill.width % fill.lanes == 0;
+        let sizes = if crosses && whole { vec![fill.lanes, 1] } else { vec![1] };
         self.each(e, fill, at, &sizes, &mut |e, at, (step, present)| {
             for first in (0..fill.width).step_by(lanes as usize) {
                 let mut at = at.to_vec();
                 at[self.vector] = at[self.vector].plus(first);
                 at[fill.nest.loops.len() + 1] = Position::at(first);
                 if step == 1 {
-                    let value = self.group(e, fill, &at, lanes, present);
+                    let value = self.group(e, fill, &at, (lanes, used.min(lanes)), present);
                     e.store_panel(value, &fill.panel.buffer, &at);
                 } else {
                     self.square(e, fill, &at);
@@ -238,13 +239,14 @@ impl Dots {
         });
     }
 
-    /// A group in each of `width` lanes, of which `present` elements are in memory; 0 stands for the others.
+    /// A group in each of `width` lanes, of which `used` lie in memory, and of whose elements `present` do; 0 stands for the
+    /// others.
     fn group<'c>(
         &self,
         e: &mut Emit<'c>,
         fill: &Fill<'c, '_>,
         at: &[Position<'c>],
-        width: Width,
+        (width, used): (Width, Width),
         present: i64,
     ) -> Value<'c> {
         let element = self.element(e);
@@ -254,7 +256,7 @@ impl Dots {
             }
             let mut source = fill.source().clone();
             source.subscripts.iter_mut().for_each(|s| s.constant += s.factors[self.dim] / self.per * n);
-            let value = e.load(&source, at, self.vector, width);
+            let value = e.load_short(&source, at, self.vector, (width, used));
             self.narrowed(e, fill.nest, fill.panel.input, value)
         };
         let mut parts: Vec<Value> = (0..self.per).map(|n| part(e, n)).collect();

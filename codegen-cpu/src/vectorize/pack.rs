@@ -266,12 +266,19 @@ impl<'c, 'a> Panels<'c, 'a> {
         });
     }
 
-    /// Fills the right panel for the `width` lanes at the position and for `length` iterations from the block's position.
-    pub(super) fn fill_right(&self, e: &mut Emit<'c>, at: &[Position<'c>], width: Width, length: i64) {
+    /// Fills the right panel for the `width` lanes at the position, of which `used` lie in memory, and for `length` iterations
+    /// from the block's position.
+    pub(super) fn fill_right(
+        &self,
+        e: &mut Emit<'c>,
+        at: &[Position<'c>],
+        (width, used): (Width, Width),
+        length: i64,
+    ) {
         let Some(panel) = &self.right else { return };
         let fill = self.fill(panel, width, length);
         if let Some(dots) = &self.choice.dots {
-            return dots.fill_right(e, &fill, at);
+            return dots.fill_right(e, &fill, at, used);
         }
         let along = panel.loops.iter().copied().find(|d| fill.source().access(*d) == Access::Contiguous);
         let outer = panel.loops.iter().rev().copied().filter(|d| Some(*d) != along).collect();

@@ -93,6 +93,12 @@ fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], l
     if let Some(line) = choice.line.and_then(|line| Lines::of(nest, choice, line)) {
         return line.write(e, &plan.packed, choice, at);
     }
+    let short = l.extent.filter(|extent| choice.dots.is_some() && (choice.lanes / 2 + 1..choice.lanes).contains(extent));
+    if let Some(used) = short {
+        at[choice.dim] = Position::at(0);
+        plan.panels.fill_right(e, at, (choice.lanes, used), length);
+        return rows(e, &plan.packed, choice, at, &Strip { offsets: vec![0], width: choice.lanes, used, length });
+    }
     // Elements that are filled, reduced and finished at once can be computed twice.
     let segments = match nest.start {
         Some(_) => e.segments_twice(l, &choice.widths(nest), choice.least),
@@ -101,7 +107,7 @@ fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], l
     for segment in segments {
         e.for_each(segment, &[], &mut |e, here, _| {
             at[choice.dim] = here;
-            plan.panels.fill_right(e, at, segment.step, length);
+            plan.panels.fill_right(e, at, (segment.step, segment.step), length);
             rows(e, &plan.packed, choice, at, &Strip::of(choice, segment.step, length));
             vec![]
         });
@@ -211,7 +217,9 @@ fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Positi
 
 /// One register tile: `places` are those of its vectors.
 fn tile<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, places: &[Vec<Position<'c>>], strip: &Strip) {
-    let (reductions, width, used) = (nest.reductions(), strip.width, strip.used);
+    let (mut reductions, width, used) = (nest.reductions(), strip.width, strip.used);
+    // Groups last: in most layouts they lie side by side.
+    reductions.sort_by_key(|d| choice.dots.is_some_and(|dots| dots.dim == *d));
     let slots: Vec<usize> = (0..nest.outputs.len())
         .filter(|output| !reductions.is_empty() || !nest.output_arg(*output).is_unused())
         .collect();
