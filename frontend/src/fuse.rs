@@ -121,12 +121,13 @@ fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result
             continue;
         }
         let maps = linalg::indexing_maps(op).unwrap_or_default();
+        let extents = linalg::loop_extents(op).unwrap_or_default();
         for (value, map) in op.operands().iter().zip(&maps[..linalg::num_inputs(op)]) {
             let stays = |p: &Op<'c>| {
                 p.is(ops::linalg::GENERIC) && (!linalg::is_data_movement(*p) || p.attr(attributes::UNFOLDED).is_some())
             };
             let value = reshaped(*value);
-            if !AffineMap::is_permutation(*map) && value.defining_op().as_ref().is_some_and(stays) {
+            if !reads_once(*map, &extents) && value.defining_op().as_ref().is_some_and(stays) {
                 rw.set_point(InsertionPoint::Before(op));
                 let producer = value.defining_op().map_or(op.location(), Op::location);
                 trace!(target: "fuse", "{producer}: not fused into the reduction at {}: it reads each element several times", op.location());
@@ -136,6 +137,12 @@ fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result
         }
     }
     Ok(count)
+}
+
+/// Whether each element is read at one point: all loops of several iterations index it.
+fn reads_once(map: AffineMap, extents: &[i64]) -> bool {
+    let dims = map.dim_positions().filter(|_| map.is_projected_permutation());
+    dims.is_some_and(|dims| (0..extents.len()).all(|d| extents[d] == 1 || dims.contains(&d)))
 }
 
 /// The value whose elements a reshape has: fusion moves reshapes out of its way.

@@ -9,6 +9,8 @@
 //!   out[i] = combine(rest, all lanes of part)
 //! ```
 //!
+//! Rows that read the same elements of some input, as those of a product with a vector, are summed side by side: loads are
+//! shared, and short rows have too few partial results to hide the latency of an addition.
 //! The lane of each element follows from the shape and the target alone, so that the result does not depend on threads.
 
 use super::body::{self, Place, Values};
@@ -20,6 +22,10 @@ use super::nest::Nest;
 use monopour_ir::Value;
 use monopour_program::CpuTarget;
 
+/// Most rows side by side, and partial results of all of them.
+const ROWS: i64 = 4;
+const PARTS: i64 = 8;
+
 /// The form.
 pub(super) struct Sums;
 
@@ -29,7 +35,12 @@ impl Form for Sums {
             return Err(Declined::NotAsked);
         }
         let choice = choose(nest, cpu)?;
-        if nest.loops[choice.dim].reduction { Ok(choice) } else { Err(Declined::NotAsked) }
+        if !nest.loops[choice.dim].reduction {
+            return Err(Declined::NotAsked);
+        }
+        let together = (PARTS / choice.registers).min(ROWS);
+        let rows = row(nest, choice.dim, together).map(|row| (row, together));
+        Ok(Choice { rows, ..choice })
     }
 
     fn updates_in_blocks(&self, _: &Choice) -> bool {
@@ -39,6 +50,13 @@ impl Form for Sums {
     fn write<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
         emit(e, nest, choice);
     }
+}
+
+/// The last parallel loop of at least `least` iterations that read the same of some input along `dim`.
+fn row(nest: &Nest, dim: usize, least: i64) -> Option<usize> {
+    let long = |d: &usize| !nest.loops[*d].reduction && nest.loops[*d].extent.is_none_or(|extent| extent >= least);
+    let shares = |d: &usize| nest.inputs.iter().any(|o| o.uses(dim) && !o.uses(*d));
+    (0..nest.loops.len()).rev().filter(long).find(shares).filter(|_| least > 1)
 }
 
 /// Writes the loops.
@@ -58,51 +76,72 @@ struct Sum<'c, 'a> {
 
 impl<'c> Sum<'c, '_> {
     fn outer(&self, e: &mut Emit<'c>, mut order: Vec<usize>, at: &mut [Position<'c>]) {
-        let Some(dim) = order.pop() else { return self.one(e, at) };
-        let segment = e.whole(&self.nest.loops[dim]);
-        e.for_each(segment, &[], &mut |e, here, _| {
-            at[dim] = here;
-            self.outer(e, order.clone(), at);
-            vec![]
-        });
+        let Some(dim) = order.pop() else { return self.several(e, &[at.to_vec()]) };
+        match self.choice.rows.filter(|(row, _)| *row == dim) {
+            Some((row, together)) if order.is_empty() => {
+                for segment in e.segments(&self.nest.loops[row], &[together, 1]) {
+                    e.for_each(segment, &[], &mut |e, here, _| {
+                        let place = |n: i64| {
+                            let mut at = at.to_vec();
+                            at[row] = here.plus(n);
+                            at
+                        };
+                        self.several(e, &(0..segment.step).map(place).collect::<Vec<_>>());
+                        vec![]
+                    });
+                }
+            }
+            _ => {
+                let segment = e.whole(&self.nest.loops[dim]);
+                e.for_each(segment, &[], &mut |e, here, _| {
+                    at[dim] = here;
+                    self.outer(e, order.clone(), at);
+                    vec![]
+                });
+            }
+        }
     }
 
-    /// One element of each output. The state is, per output, the partial vectors and then the scalar.
-    fn one(&self, e: &mut Emit<'c>, at: &[Position<'c>]) {
+    /// One element of each output for each of some rows. The state is, per row and output, the partial vectors and then the
+    /// scalar.
+    fn several(&self, e: &mut Emit<'c>, rows: &[Vec<Position<'c>>]) {
         let (dim, registers) = (self.choice.dim, self.choice.registers);
         let mut state = vec![];
-        for (output, combiner) in self.nest.outputs.iter().zip(&self.combiners) {
-            let start = self.nest.start.unwrap_or_else(|| e.load(output, at, dim, 1));
-            let lanes = if combiner.is_idempotent() {
-                e.splat(start, self.choice.lanes)
-            } else {
-                e.constant(combiner.neutral(), combiner.ty(), self.choice.lanes)
-            };
-            state.extend(vec![lanes; registers as usize]);
-            state.push(start);
+        for at in rows {
+            for (output, combiner) in self.nest.outputs.iter().zip(&self.combiners) {
+                let start = self.nest.start.unwrap_or_else(|| e.load(output, at, dim, 1));
+                let lanes = if combiner.is_idempotent() {
+                    e.splat(start, self.choice.lanes)
+                } else {
+                    e.constant(combiner.neutral(), combiner.ty(), self.choice.lanes)
+                };
+                state.extend(vec![lanes; registers as usize]);
+                state.push(start);
+            }
         }
         let others: Vec<usize> = self.nest.reductions().into_iter().filter(|d| *d != dim).collect();
-        let state = self.sum(e, &others, at.to_vec(), &state);
+        let state = self.sum(e, &others, rows.to_vec(), &state);
         let per_output = registers as usize + 1;
+        let outputs = self.nest.outputs.len();
         for (i, parts) in state.chunks(per_output).enumerate() {
-            let value = self.gather(e, i, parts);
-            e.store(value, &self.nest.outputs[i], at);
+            let value = self.gather(e, i % outputs, parts);
+            e.store(value, &self.nest.outputs[i % outputs], &rows[i / outputs]);
         }
     }
 
     /// The other reductions, outermost first.
-    fn sum(&self, e: &mut Emit<'c>, loops: &[usize], at: Vec<Position<'c>>, state: &[Value<'c>]) -> Vec<Value<'c>> {
-        let Some((outer, inner)) = loops.split_first() else { return self.along(e, at, state) };
+    fn sum(&self, e: &mut Emit<'c>, loops: &[usize], rows: Vec<Vec<Position<'c>>>, state: &[Value<'c>]) -> Vec<Value<'c>> {
+        let Some((outer, inner)) = loops.split_first() else { return self.along(e, rows, state) };
         let segment = e.whole(&self.nest.loops[*outer]);
         e.for_each(segment, state, &mut |e, here, state| {
-            let mut at = at.clone();
-            at[*outer] = here;
-            self.sum(e, inner, at, state)
+            let mut rows = rows.clone();
+            rows.iter_mut().for_each(|at| at[*outer] = here);
+            self.sum(e, inner, rows, state)
         })
     }
 
     /// The vector loop.
-    fn along(&self, e: &mut Emit<'c>, at: Vec<Position<'c>>, state: &[Value<'c>]) -> Vec<Value<'c>> {
+    fn along(&self, e: &mut Emit<'c>, rows: Vec<Vec<Position<'c>>>, state: &[Value<'c>]) -> Vec<Value<'c>> {
         let (dim, lanes, registers) = (self.choice.dim, self.choice.lanes, self.choice.registers);
         let per_output = registers as usize + 1;
         let mut state = state.to_vec();
@@ -118,11 +157,14 @@ impl<'c> Sum<'c, '_> {
             state = e.for_each(segment, &state, &mut |e, here, state| {
                 let mut next = state.to_vec();
                 for slot in &slots {
-                    let mut at = at.clone();
-                    at[dim] = here.plus(if width == 1 { 0 } else { *slot as i64 * lanes });
-                    for (i, term) in self.terms(e, &at, width).into_iter().enumerate() {
-                        let part = &mut next[i * per_output + slot];
-                        *part = self.combine(e, i, *part, term);
+                    let mut shared = Values::new();
+                    for (row, at) in rows.iter().enumerate() {
+                        let mut at = at.clone();
+                        at[dim] = here.plus(if width == 1 { 0 } else { *slot as i64 * lanes });
+                        for (i, term) in self.terms(e, &at, width, &mut shared).into_iter().enumerate() {
+                            let part = &mut next[(row * self.nest.outputs.len() + i) * per_output + slot];
+                            *part = self.combine(e, i, *part, term);
+                        }
                     }
                 }
                 next
@@ -131,13 +173,23 @@ impl<'c> Sum<'c, '_> {
         state
     }
 
-    /// The terms that each output's accumulator is combined with.
-    fn terms(&self, e: &mut Emit<'c>, at: &[Position<'c>], width: Width) -> Vec<Value<'c>> {
-        let mut values = Values::new();
+    /// The terms that each output's accumulator is combined with. `shared` holds what all rows read.
+    fn terms(
+        &self,
+        e: &mut Emit<'c>,
+        at: &[Position<'c>],
+        width: Width,
+        shared: &mut Values<'c>,
+    ) -> Vec<Value<'c>> {
+        let mut values = shared.clone();
         for (i, input) in self.nest.inputs.iter().enumerate() {
             let arg = self.nest.body.arg(i);
-            if !arg.is_unused() {
-                values.insert(arg, e.load(input, at, self.choice.dim, width));
+            if !arg.is_unused() && !values.contains_key(&arg) {
+                let value = e.load(input, at, self.choice.dim, width);
+                values.insert(arg, value);
+                if self.choice.rows.is_some_and(|(row, _)| !input.uses(row)) {
+                    shared.insert(arg, value);
+                }
             }
         }
         let wanted: Vec<Value> = self.combiners.iter().map(|c| c.term).collect();
