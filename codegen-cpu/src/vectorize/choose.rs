@@ -4,7 +4,7 @@ use super::combine;
 use super::dots::{self, Dots};
 use super::nest::{Access, Nest};
 use super::pack;
-use monopour_ir::Type;
+use monopour_ir::{Op, Type, Value, ops};
 use monopour_program::CpuTarget;
 use std::fmt;
 
@@ -132,7 +132,8 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
     let extent = nest.loops[dim].extent.unwrap_or(i64::MAX);
     let mut choice = Choice { pack, ..Choice::vectors(dim, lanes, POINTWISE, cpu) };
     if nest.loops[dim].reduction {
-        choice.registers = fitting(CHAINS, extent, lanes);
+        choice.lanes = (i64::from(cpu.vector_bits) / bits_along(nest, dim)).max(lanes);
+        choice.registers = fitting(CHAINS, extent, choice.lanes);
     } else if sums {
         tile(nest, &mut choice, cpu);
         choice.pack = pack::widened(nest, &choice).or(choice.pack);
@@ -229,16 +230,40 @@ fn even(extent: i64, most: i64) -> i64 {
     (extent + times - 1) / times
 }
 
-/// Bits of the widest element in memory or value of the body.
-pub(super) fn widest_bits(nest: &Nest) -> i64 {
-    let bits = |ty: Type| match ty.integer_width() {
+/// Bits of a lane.
+fn bits(ty: Type) -> i64 {
+    match ty.integer_width() {
         Some(1) => 8,
         Some(width) => i64::from(width),
         None => ty.float_width().map_or(64, i64::from),
-    };
+    }
+}
+
+/// Bits of the widest element in memory or value of the body.
+pub(super) fn widest_bits(nest: &Nest) -> i64 {
     let memory = nest.inputs.iter().chain(&nest.outputs).map(|o| bits(o.element()));
     let values = nest.body.ops().into_iter().flat_map(|op| op.results()).map(|r| bits(r.ty()));
     memory.chain(values).max().unwrap_or(64)
+}
+
+/// As [`widest_bits`], of what differs by lane along `dim`.
+fn bits_along(nest: &Nest, dim: usize) -> i64 {
+    let uniform = |op: &Op| {
+        let other = |op: &Op| op.attr("dim").and_then(|d| d.as_int()) != i64::try_from(dim).ok();
+        if op.is(ops::linalg::INDEX) { other(op) } else { op.num_operands() > 0 && op.dialect() == "arith" }
+    };
+    let mut alike: Vec<Value> = vec![];
+    let mut most = 0;
+    for op in nest.body.ops() {
+        let known = |v: &Value| v.block() != Some(nest.body) || alike.contains(v);
+        if uniform(&op) && op.operands().iter().all(known) {
+            alike.extend(op.results());
+        } else {
+            most = op.results().iter().map(|r| bits(r.ty())).max().unwrap_or(0).max(most);
+        }
+    }
+    let memory = nest.inputs.iter().chain(&nest.outputs).map(|o| bits(o.element()));
+    memory.chain([most]).max().unwrap_or(64)
 }
 
 /// The loop along which the fewest operands are strided; of equal ones a parallel one, then one along which fewer are

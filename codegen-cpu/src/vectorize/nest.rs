@@ -13,7 +13,7 @@ pub(super) enum Access {
     Invariant,
     /// One element.
     Contiguous,
-    /// A few elements of the last dimension, at most [`MAX_INTERLEAVED`].
+    /// A few elements in memory, at most [`MAX_INTERLEAVED`].
     Interleaved(i64),
     /// Any other.
     Strided,
@@ -84,18 +84,26 @@ impl<'c> Operand<'c> {
             (false, 0) => Access::Invariant,
             (false, 1) if self.unit_stride => Access::Contiguous,
             (false, stride @ 2..=MAX_INTERLEAVED) if self.unit_stride => Access::Interleaved(stride),
+            (true, _) if self.unit_stride && self.panel.is_none() => match self.stride(dim) {
+                Some(stride @ 2..=MAX_INTERLEAVED) => Access::Interleaved(stride),
+                _ => Access::Strided,
+            },
             _ => Access::Strided,
         }
     }
 
-    /// Bytes between the elements of two iterations of `dim`, where the layout is known.
-    pub(super) fn stride_bytes(&self, dim: usize) -> Option<i64> {
+    /// Elements in memory between those of two iterations of `dim`, where the layout is known.
+    fn stride(&self, dim: usize) -> Option<i64> {
         let strides = self.value.ty().as_memref()?.strides;
-        let size = i64::try_from(self.element().element_size_bytes()?).ok()?;
         self.subscripts.iter().zip(strides).try_fold(0i64, |sum, (subscript, stride)| match subscript.factors[dim] {
             0 => Some(sum),
-            factor => sum.checked_add(Some(stride).filter(|s| *s != DYNAMIC)?.checked_mul(factor)?.checked_mul(size)?),
+            factor => sum.checked_add(Some(stride).filter(|s| *s != DYNAMIC)?.checked_mul(factor)?),
         })
+    }
+
+    /// Bytes between the elements of two iterations of `dim`, where the layout is known.
+    pub(super) fn stride_bytes(&self, dim: usize) -> Option<i64> {
+        self.stride(dim)?.checked_mul(i64::try_from(self.element().element_size_bytes()?).ok()?)
     }
 
     /// Whether some subscript has `dim`.

@@ -268,13 +268,7 @@ impl<'c, 'a> Panels<'c, 'a> {
 
     /// Fills the right panel for the `width` lanes at the position, of which `used` lie in memory, and for `length` iterations
     /// from the block's position.
-    pub(super) fn fill_right(
-        &self,
-        e: &mut Emit<'c>,
-        at: &[Position<'c>],
-        (width, used): (Width, Width),
-        length: i64,
-    ) {
+    pub(super) fn fill_right(&self, e: &mut Emit<'c>, at: &[Position<'c>], (width, used): (Width, Width), length: i64) {
         let Some(panel) = &self.right else { return };
         let fill = self.fill(panel, width, length);
         if let Some(dots) = &self.choice.dots {

@@ -93,7 +93,8 @@ fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], l
     if let Some(line) = choice.line.and_then(|line| Lines::of(nest, choice, line)) {
         return line.write(e, &plan.packed, choice, at);
     }
-    let short = l.extent.filter(|extent| choice.dots.is_some() && (choice.lanes / 2 + 1..choice.lanes).contains(extent));
+    let short =
+        l.extent.filter(|extent| choice.dots.is_some() && (choice.lanes / 2 + 1..choice.lanes).contains(extent));
     if let Some(used) = short {
         at[choice.dim] = Position::at(0);
         plan.panels.fill_right(e, at, (choice.lanes, used), length);

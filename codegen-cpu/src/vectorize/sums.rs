@@ -25,6 +25,8 @@ use monopour_program::CpuTarget;
 /// Most rows side by side, and partial results of all of them.
 const ROWS: i64 = 4;
 const PARTS: i64 = 8;
+/// Most iterations of a loop that is written out.
+const FEW: i64 = 4;
 
 /// The form.
 pub(super) struct Sums;
@@ -130,8 +132,23 @@ impl<'c> Sum<'c, '_> {
     }
 
     /// The other reductions, outermost first.
-    fn sum(&self, e: &mut Emit<'c>, loops: &[usize], rows: Vec<Vec<Position<'c>>>, state: &[Value<'c>]) -> Vec<Value<'c>> {
+    fn sum(
+        &self,
+        e: &mut Emit<'c>,
+        loops: &[usize],
+        rows: Vec<Vec<Position<'c>>>,
+        state: &[Value<'c>],
+    ) -> Vec<Value<'c>> {
         let Some((outer, inner)) = loops.split_first() else { return self.along(e, rows, state) };
+        // A few iterations one by one: what depends on their number alone is a constant.
+        let few = self.nest.loops[*outer].extent.filter(|extent| inner.is_empty() && *extent <= FEW);
+        if let Some(few) = few {
+            return (0..few).fold(state.to_vec(), |state, here| {
+                let mut rows = rows.clone();
+                rows.iter_mut().for_each(|at| at[*outer] = Position::at(here));
+                self.sum(e, inner, rows, &state)
+            });
+        }
         let segment = e.whole(&self.nest.loops[*outer]);
         e.for_each(segment, state, &mut |e, here, state| {
             let mut rows = rows.clone();
@@ -174,13 +191,7 @@ impl<'c> Sum<'c, '_> {
     }
 
     /// The terms that each output's accumulator is combined with. `shared` holds what all rows read.
-    fn terms(
-        &self,
-        e: &mut Emit<'c>,
-        at: &[Position<'c>],
-        width: Width,
-        shared: &mut Values<'c>,
-    ) -> Vec<Value<'c>> {
+    fn terms(&self, e: &mut Emit<'c>, at: &[Position<'c>], width: Width, shared: &mut Values<'c>) -> Vec<Value<'c>> {
         let mut values = shared.clone();
         for (i, input) in self.nest.inputs.iter().enumerate() {
             let arg = self.nest.body.arg(i);

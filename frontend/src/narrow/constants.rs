@@ -9,7 +9,11 @@ use monopour_program::DType;
 
 impl<'c> Narrowing<'c, '_> {
     /// A constant's elements under another shape, if the value is one.
-    pub(super) fn constant_of_type(&mut self, value: Value<'c>, ty: Type<'c>) -> Result<Option<Value<'c>>, Diagnostics> {
+    pub(super) fn constant_of_type(
+        &mut self,
+        value: Value<'c>,
+        ty: Type<'c>,
+    ) -> Result<Option<Value<'c>>, Diagnostics> {
         let constant = value.defining_op().filter(|op| op.is(ops::arith::CONSTANT));
         let Some((op, attr)) = constant.and_then(|op| Some((op, op.attr("value")?))) else { return Ok(None) };
         let Some(bytes) = self.weights.bytes_of(attr).map(|bytes| bytes.into_owned()) else { return Ok(None) };

@@ -87,15 +87,16 @@ impl<'c> Narrowing<'c, '_> {
         let zero = OpSpec::new(ops::arith::CONSTANT, loc).results(&[i32]).attr("value", Attr::int(i32, 0));
         let zero = rw.create(zero)?.result(0);
         let out = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).operands(&empty.operands()).results(&[ty]))?.result(0);
-        let region = |args: &[Type<'c>], body: &dyn Fn(&mut Builder<'c>, Block<'c>) -> Result<Value<'c>, Diagnostics>| {
-            let block = Block::new(&args.iter().map(|ty| (*ty, loc)).collect::<Vec<_>>());
-            let mut b = Builder::new(cx, InsertionPoint::End(block));
-            let value = body(&mut b, block)?;
-            b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[value]))?;
-            let region = Region::new();
-            region.append(block);
-            Ok::<_, Diagnostics>(region)
-        };
+        let region =
+            |args: &[Type<'c>], body: &dyn Fn(&mut Builder<'c>, Block<'c>) -> Result<Value<'c>, Diagnostics>| {
+                let block = Block::new(&args.iter().map(|ty| (*ty, loc)).collect::<Vec<_>>());
+                let mut b = Builder::new(cx, InsertionPoint::End(block));
+                let value = body(&mut b, block)?;
+                b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[value]))?;
+                let region = Region::new();
+                region.append(block);
+                Ok::<_, Diagnostics>(region)
+            };
         let filled = rw.create(fill(loc, zero, out, region(&[i32, i32], &|_, block| Ok(block.arg(0)))?))?.result(0);
         let types = factors.map(|factor| factor.value.ty().element());
         let body = region(&[types[0], types[1], i32], &|b, block| {
@@ -134,7 +135,9 @@ impl<'c> Narrowing<'c, '_> {
             Scales::Each(scales, dim) => {
                 let vector = Type::tensor(&[scales.len() as i64], f32, None);
                 let elements: String = scales.iter().map(|s| format!("{:08X}", s.to_bits().swap_bytes())).collect();
-                let Some(attr) = Attr::parse(cx, &format!("dense<\"0x{elements}\"> : {vector}")) else { return Ok(product) };
+                let Some(attr) = Attr::parse(cx, &format!("dense<\"0x{elements}\"> : {vector}")) else {
+                    return Ok(product);
+                };
                 let spec = OpSpec::new(ops::arith::CONSTANT, loc).results(&[vector]).attr("value", attr);
                 self.rw.set_point(InsertionPoint::Before(op));
                 inputs.push((self.rw.create(spec)?.result(0), vec![dim]));
@@ -191,7 +194,8 @@ impl<'c> Narrowing<'c, '_> {
 
     /// `(element - zero) * scale` of a whole tensor of 8 bits.
     fn scaled_by(&self, op: Op<'c>) -> Option<Scaled<'c>> {
-        let yielded = op.body().filter(|_| op.num_results() == 1 && linalg::is_elementwise(op))?.terminator()?.operand(0);
+        let yielded =
+            op.body().filter(|_| op.num_results() == 1 && linalg::is_elementwise(op))?.terminator()?.operand(0);
         let product = yielded.defining_op().filter(|def| def.is(ops::arith::MULF))?;
         let (element, scale) = (product.operand(0), product.operand(1));
         let difference = element.defining_op().filter(|def| def.is(ops::arith::SUBF));

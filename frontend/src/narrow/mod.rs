@@ -26,11 +26,12 @@ mod factor;
 use crate::import::WeightTable;
 use crate::{linalg, products};
 use factor::{Factor, Narrow, Raw, Zero, fits_i16, of_element};
-use monopour_ir::{bodies, ops};
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types_attr};
 use monopour_ir::{
-    AffineMap, Attr, Block, Builder, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value,
+    AffineMap, Attr, Block, Builder, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type,
+    Value,
 };
+use monopour_ir::{bodies, ops};
 use std::collections::HashMap;
 
 /// Narrows the factors of all products of 32-bit integers and of dequantised floats; `weights` gets constants that are computed here.
@@ -122,18 +123,19 @@ impl<'c> Narrowing<'c, '_> {
         if let Zero::Tensor(zero, _) = zero {
             inputs.push((zero, vec![]));
         }
-        let rest = self.pointwise(InsertionPoint::After(op), (&inputs, ty, &empty.operands()), loc, |b, elements| {
-            let zero = match zero {
-                Zero::Constant(zero) => b.constant(Attr::int(i32, zero), i32, loc),
-                Zero::Tensor(_, extension) => {
-                    b.create(OpSpec::new(extension, loc).operands(&[elements[2]]).results(&[i32]))?.result(0)
-                }
-            };
-            let share = OpSpec::new(ops::arith::MULI, loc).operands(&[elements[1], zero]).results(&[i32]);
-            let share = b.create(share)?.result(0);
-            let rest = OpSpec::new(ops::arith::SUBI, loc).operands(&[elements[0], share]).results(&[i32]);
-            Ok(b.create(rest)?.result(0))
-        })?;
+        let rest =
+            self.pointwise(InsertionPoint::After(op), (&inputs, ty, &empty.operands()), loc, |b, elements| {
+                let zero = match zero {
+                    Zero::Constant(zero) => b.constant(Attr::int(i32, zero), i32, loc),
+                    Zero::Tensor(_, extension) => {
+                        b.create(OpSpec::new(extension, loc).operands(&[elements[2]]).results(&[i32]))?.result(0)
+                    }
+                };
+                let share = OpSpec::new(ops::arith::MULI, loc).operands(&[elements[1], zero]).results(&[i32]);
+                let share = b.create(share)?.result(0);
+                let rest = OpSpec::new(ops::arith::SUBI, loc).operands(&[elements[0], share]).results(&[i32]);
+                Ok(b.create(rest)?.result(0))
+            })?;
         readers.into_iter().for_each(|reader| self.rw.set_operand(reader.op, reader.index, rest));
         Ok(())
     }
