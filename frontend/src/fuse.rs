@@ -126,13 +126,20 @@ fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result
             let stays = |p: &Op<'c>| {
                 p.is(ops::linalg::GENERIC) && (!linalg::is_data_movement(*p) || p.attr(attributes::UNFOLDED).is_some())
             };
-            let value = reshaped(*value);
-            if !reads_once(*map, &extents) && value.defining_op().as_ref().is_some_and(stays) {
+            let source = reshaped(*value);
+            if !reads_once(*map, &extents) && source.defining_op().as_ref().is_some_and(stays) {
                 rw.set_point(InsertionPoint::Before(op));
-                let producer = value.defining_op().map_or(op.location(), Op::location);
+                let producer = source.defining_op().map_or(op.location(), Op::location);
                 trace!(target: "fuse", "{producer}: not fused into the reduction at {}: it reads each element several times", op.location());
-                rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[value]))?;
-                count += 1;
+                // The reshape of weights stays too: their blocks would become loops of the reduction, and of what reads it.
+                let stored = |v: &Value| v.defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
+                let weights = source.defining_op().is_some_and(|p| {
+                    p.operands()[..linalg::num_inputs(p)].iter().all(stored) && source != *value
+                });
+                for value in [source].into_iter().chain(weights.then_some(*value)) {
+                    rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[value]))?;
+                    count += 1;
+                }
             }
         }
     }

@@ -247,7 +247,7 @@ pub(super) fn widest_bits(nest: &Nest) -> i64 {
 }
 
 /// As [`widest_bits`], of what differs by lane along `dim`.
-fn bits_along(nest: &Nest, dim: usize) -> i64 {
+pub(super) fn bits_along(nest: &Nest, dim: usize) -> i64 {
     let uniform = |op: &Op| {
         let other = |op: &Op| op.attr("dim").and_then(|d| d.as_int()) != i64::try_from(dim).ok();
         if op.is(ops::linalg::INDEX) { other(op) } else { op.num_operands() > 0 && op.dialect() == "arith" }

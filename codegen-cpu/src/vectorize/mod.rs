@@ -37,6 +37,7 @@ mod pointwise;
 mod streams;
 mod sums;
 mod transposes;
+mod zips;
 
 use crate::abi;
 use choose::{Choice, Declined};
@@ -49,7 +50,8 @@ use nest::Nest;
 use std::collections::HashSet;
 
 /// All forms, in order.
-const FORMS: [&dyn Form; 4] = [&sums::Sums, &streams::Streams, &transposes::Transposes, &pointwise::Pointwise];
+const FORMS: [&dyn Form; 5] =
+    [&sums::Sums, &streams::Streams, &transposes::Transposes, &zips::Zips, &pointwise::Pointwise];
 
 /// The first form that takes the op, with its choice; else the reason of the last.
 fn plan(nest: &Nest, cpu: &CpuTarget) -> Result<(&'static dyn Form, Choice), Declined> {
