@@ -168,11 +168,14 @@ fn tile(nest: &Nest, choice: &mut Choice, cpu: &CpuTarget) {
         (Some(dots), _) => !nest.inputs[dots.right].uses(*d),
         (None, right) => right.is_none_or(|i| pack::is_row(nest, *d, choice.dim, &nest.inputs[i])),
     };
-    let rows = (0..nest.loops.len())
-        .rev()
-        .filter(shared)
-        .filter(reads_panel)
-        .max_by_key(|d| nest.loops[*d].extent.unwrap_or(64).min(64));
+    let longest = |rows: &mut dyn Iterator<Item = usize>| {
+        rows.filter(reads_panel).max_by_key(|d| nest.loops[*d].extent.unwrap_or(64).min(64))
+    };
+    // Rows that share no vectors still hide each other's latency: those of a depthwise convolution, or of a pool.
+    let apart = |d: &usize| *d != choice.dim && !nest.loops[*d].reduction && nest.loops[*d].extent != Some(1);
+    let shares = longest(&mut (0..nest.loops.len()).rev().filter(shared));
+    let rows = shares.or_else(|| longest(&mut (0..nest.loops.len()).rev().filter(apart)));
+    let room = if shares.is_some() { room } else { room.min(2 * CHAINS) };
     let available = rows.map_or(1, |d| nest.loops[d].extent.unwrap_or(8));
     // Fewer rows leave registers for wider vectors.
     let wanted = if available >= 4 || choice.pack.is_some() { 2 } else { 8.min(room) / available.max(1) };

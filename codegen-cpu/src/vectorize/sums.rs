@@ -25,6 +25,8 @@ use monopour_program::CpuTarget;
 /// Most rows side by side, and partial results of all of them.
 const ROWS: i64 = 4;
 const PARTS: i64 = 8;
+/// Longest row of which several are summed side by side though they share nothing: adding up its lanes takes as long.
+const SHORT: i64 = 256;
 /// Most iterations of a loop that is written out.
 const FEW: i64 = 4;
 
@@ -54,11 +56,13 @@ impl Form for Sums {
     }
 }
 
-/// The last parallel loop of at least `least` iterations that read the same of some input along `dim`.
+/// The last parallel loop of at least `least` iterations that read the same of some input along `dim`, or of short rows.
 fn row(nest: &Nest, dim: usize, least: i64) -> Option<usize> {
     let long = |d: &usize| !nest.loops[*d].reduction && nest.loops[*d].extent.is_none_or(|extent| extent >= least);
     let shares = |d: &usize| nest.inputs.iter().any(|o| o.uses(dim) && !o.uses(*d));
-    (0..nest.loops.len()).rev().filter(long).find(shares).filter(|_| least > 1)
+    let short = nest.loops[dim].extent.is_some_and(|extent| extent <= SHORT);
+    let mut rows = (0..nest.loops.len()).rev().filter(long);
+    rows.clone().find(shares).or_else(|| rows.next().filter(|_| short)).filter(|_| least > 1)
 }
 
 /// Writes the loops.
