@@ -51,7 +51,7 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
     split_division::run(module, &mut rw)?;
     duplicate_data_movement(module, &mut rw);
-    let anchors = guard_reductions(module, &mut rw)?;
+    let anchors = guard_reductions(module, &mut rw)? + guard_results(module, &mut rw)?;
     let fuse = format!("builtin.module(func.func(linalg-fuse-elementwise-ops),{CANONICALIZE_PROGRAM},cse)");
     let ops = enabled!(target: "fuse", Level::TRACE).then(|| count_ops(module));
     run_passes(module.op(), &fuse)?;
@@ -159,6 +159,22 @@ fn reshaped(mut value: Value) -> Value {
         value = op.operand(0);
     }
     value
+}
+
+/// Gives a second reader to what a result of the program is a reshape of: fusion would give a pointwise op the result's
+/// dimensions, and leave the reshape between it and the convolution that it finishes.
+fn guard_results<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
+    let mut count = 0;
+    for reshape in module.op().find_all(ops::tensor::EXPAND_SHAPE) {
+        let returned = reshape.result(0).only_use().is_some_and(|reader| reader.op.is(ops::func::RETURN));
+        let source = reshape.operand(0);
+        if returned && source.defining_op().is_some_and(linalg::is_elementwise) {
+            rw.set_point(InsertionPoint::Before(reshape));
+            rw.create(OpSpec::new(ANCHOR, reshape.location()).operands(&[source]))?;
+            count += 1;
+        }
+    }
+    Ok(count)
 }
 
 fn find_anchors<'c>(module: &'c Module<'c>, count: usize) -> Vec<Op<'c>> {
