@@ -113,7 +113,8 @@ fn duplicate_per_use<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) {
 const ANCHOR: &str = ops::bufferization::DEALLOC_TENSOR;
 
 /// Gives a second reader to each producer that computes something, or that [`crate::unfold`] made, and is read by a reduction
-/// more than once per element.
+/// more than once per element, as far as that is known of maps. Of weights in blocks of bits it is known of sizes: a product of
+/// one row unpacks them where it reads them.
 fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
     let mut count = 0;
     for op in module.op().find_all(ops::linalg::GENERIC) {
@@ -127,19 +128,18 @@ fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result
                 p.is(ops::linalg::GENERIC) && (!linalg::is_data_movement(*p) || p.attr(attributes::UNFOLDED).is_some())
             };
             let source = reshaped(*value);
-            if !reads_once(*map, &extents) && source.defining_op().as_ref().is_some_and(stays) {
-                rw.set_point(InsertionPoint::Before(op));
-                let producer = source.defining_op().map_or(op.location(), Op::location);
-                trace!(target: "fuse", "{producer}: not fused into the reduction at {}: it reads each element several times", op.location());
-                // The reshape of weights stays too: their blocks would become loops of the reduction, and of what reads it.
-                let stored = |v: &Value| v.defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
-                let weights = source.defining_op().is_some_and(|p| {
-                    p.operands()[..linalg::num_inputs(p)].iter().all(stored) && source != *value
-                });
-                for value in [source].into_iter().chain(weights.then_some(*value)) {
-                    rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[value]))?;
-                    count += 1;
-                }
+            let Some(producer) = source.defining_op().filter(stays) else { continue };
+            let stored = |v: &Value| v.defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
+            let weights = producer.operands()[..linalg::num_inputs(producer)].iter().all(stored);
+            if AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) {
+                continue;
+            }
+            rw.set_point(InsertionPoint::Before(op));
+            trace!(target: "fuse", "{}: not fused into the reduction at {}: it reads each element several times", producer.location(), op.location());
+            // The reshape of weights stays too: their blocks would become loops of the reduction, and of what reads it.
+            for value in [source].into_iter().chain((weights && source != *value).then_some(*value)) {
+                rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[value]))?;
+                count += 1;
             }
         }
     }

@@ -24,6 +24,7 @@ mod passes;
 mod phases;
 mod portable;
 mod programs;
+mod quantised;
 mod random;
 mod sizes;
 mod suite;

@@ -12,9 +12,9 @@
 //! [`MOST_TERMS`] terms.
 
 use super::Narrowing;
-use super::factor::{Factor, Narrow, of_element};
+use super::factor::{Factor, Narrow, filled, of_element};
 use crate::{linalg, products};
-use monopour_ir::typed::linalg::{Operands, fill, generic};
+use monopour_ir::typed::linalg::{Operands, generic};
 use monopour_ir::{Attr, Block, Builder, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value};
 use monopour_ir::{bodies, ops};
 
@@ -82,37 +82,27 @@ impl<'c> Narrowing<'c, '_> {
     fn integers(&mut self, op: Op<'c>, empty: Op<'c>, factors: [Narrow<'c>; 2]) -> Result<Value<'c>, Diagnostics> {
         let (cx, loc, i32) = (op.context(), op.location(), Type::integer(op.context(), 32));
         let ty = of_element(op.result(0), i32);
-        let rw = &mut self.rw;
-        rw.set_point(InsertionPoint::Before(op));
-        let zero = OpSpec::new(ops::arith::CONSTANT, loc).results(&[i32]).attr("value", Attr::int(i32, 0));
-        let zero = rw.create(zero)?.result(0);
-        let out = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).operands(&empty.operands()).results(&[ty]))?.result(0);
-        let region =
-            |args: &[Type<'c>], body: &dyn Fn(&mut Builder<'c>, Block<'c>) -> Result<Value<'c>, Diagnostics>| {
-                let block = Block::new(&args.iter().map(|ty| (*ty, loc)).collect::<Vec<_>>());
-                let mut b = Builder::new(cx, InsertionPoint::End(block));
-                let value = body(&mut b, block)?;
-                b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[value]))?;
-                let region = Region::new();
-                region.append(block);
-                Ok::<_, Diagnostics>(region)
-            };
-        let filled = rw.create(fill(loc, zero, out, region(&[i32, i32], &|_, block| Ok(block.arg(0)))?))?.result(0);
+        self.rw.set_point(InsertionPoint::Before(op));
+        let filled = self.fill(loc, Attr::int(i32, 0), ty, &empty.operands())?;
         let types = factors.map(|factor| factor.value.ty().element());
-        let body = region(&[types[0], types[1], i32], &|b, block| {
-            let mut wide = vec![];
-            for (n, factor) in factors.iter().enumerate() {
-                let spec = OpSpec::new(factor.extension, loc).operands(&[block.arg(n)]).results(&[i32]);
-                wide.push(b.create(spec)?.result(0));
-            }
-            let product = b.create(OpSpec::new(ops::arith::MULI, loc).operands(&wide).results(&[i32]))?.result(0);
-            let sum = OpSpec::new(ops::arith::ADDI, loc).operands(&[block.arg(2), product]).results(&[i32]);
-            Ok(b.create(sum)?.result(0))
-        })?;
+        let block = Block::new(&[(types[0], loc), (types[1], loc), (i32, loc)]);
+        let mut b = Builder::new(cx, InsertionPoint::End(block));
+        let mut wide = vec![];
+        for (n, factor) in factors.iter().enumerate() {
+            let spec = OpSpec::new(factor.extension, loc).operands(&[block.arg(n)]).results(&[i32]);
+            wide.push(b.create(spec)?.result(0));
+        }
+        let product = b.create(OpSpec::new(ops::arith::MULI, loc).operands(&wide).results(&[i32]))?.result(0);
+        let sum = OpSpec::new(ops::arith::ADDI, loc).operands(&[block.arg(2), product]).results(&[i32]);
+        let sum = b.create(sum)?.result(0);
+        b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[sum]))?;
+        let body = Region::new();
+        body.append(block);
         let maps = linalg::indexing_maps(op).unwrap_or_default();
         let kinds = op.attr("iterator_types").expect("invariant: a generic has iterators");
         let inputs = factors.map(|factor| factor.value);
-        let product = rw.create(generic(loc, Operands { inputs: &inputs, outputs: &[filled] }, &maps, kinds, body))?;
+        let product =
+            self.rw.create(generic(loc, Operands { inputs: &inputs, outputs: &[filled] }, &maps, kinds, body))?;
         self.lay_out(product)?;
         Ok(product.result(0))
     }
@@ -181,8 +171,7 @@ impl<'c> Narrowing<'c, '_> {
                 let Some(scaled) = self.scaled(op.operand(0))?.filter(|s| matches!(s.scales, Scales::One(_))) else {
                     return Ok(None);
                 };
-                let fill = op.operand(1).defining_op().filter(|def| def.is(ops::linalg::FILL));
-                if fill.and_then(|fill| bodies::constant(fill.operand(0))) != Some(0.0) {
+                if filled(op.operand(1)).and_then(|(number, _)| bodies::constant(number)) != Some(0.0) {
                     return Ok(None);
                 }
                 let factor = self.pad(op, scaled.factor, scaled.zero)?;
@@ -255,13 +244,7 @@ fn converted(value: Value) -> Option<(Value, &'static str)> {
 
 /// The empty tensor under a product that begins at 0.
 fn starts_at_zero(op: Op) -> Option<Op> {
-    let start = op.operand(2).defining_op().filter(|def| linalg::is_structured(*def))?;
-    let number = match start.is(ops::linalg::FILL) {
-        true => start.operand(0),
-        false => start.body()?.terminator()?.operand(0),
-    };
-    let empty = start.operands().last()?.defining_op().filter(|def| def.is(ops::tensor::EMPTY))?;
-    (bodies::constant(number) == Some(0.0)).then_some(empty)
+    filled(op.operand(2)).filter(|(number, _)| bodies::constant(*number) == Some(0.0)).map(|(_, empty)| empty)
 }
 
 /// Whether few enough terms are summed. Depthwise convolutions are not: their floats are faster.

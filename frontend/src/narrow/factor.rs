@@ -93,6 +93,22 @@ impl<'c> Factor<'c> {
     }
 }
 
+/// The number that fills a tensor, and the empty tensor under it.
+pub(super) fn filled<'c>(value: Value<'c>) -> Option<(Value<'c>, Op<'c>)> {
+    let op = value.defining_op().filter(|op| linalg::is_structured(*op))?;
+    let number = match op.is(ops::linalg::FILL) {
+        true => op.operand(0),
+        false => op.body()?.terminator()?.operand(0),
+    };
+    let empty = op.operands().last()?.defining_op().filter(|def| def.is(ops::tensor::EMPTY))?;
+    // A generic yields the scalar that it captures, or its input's.
+    let number = match number.as_block_arg().filter(|(block, _)| op.body() == Some(*block)) {
+        Some((_, input)) => op.operand(input),
+        None => number,
+    };
+    Some((number, empty))
+}
+
 /// Whether 16 bits hold a value.
 pub(super) fn fits_i16(value: Value) -> bool {
     range(value).is_some_and(|(low, high)| I16.0 <= low && high <= I16.1)

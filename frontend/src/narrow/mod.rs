@@ -25,11 +25,11 @@ mod factor;
 
 use crate::import::WeightTable;
 use crate::{linalg, products};
-use factor::{Factor, Narrow, Raw, Zero, fits_i16, of_element};
-use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types_attr};
+use factor::{Factor, Narrow, Raw, Zero, filled, fits_i16, of_element};
+use monopour_ir::typed::linalg::{IteratorType, Operands, fill, generic, iterator_types_attr};
 use monopour_ir::{
     AffineMap, Attr, Block, Builder, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type,
-    Value,
+    Value, run_passes,
 };
 use monopour_ir::{bodies, ops};
 use std::collections::HashMap;
@@ -39,6 +39,7 @@ use std::collections::HashMap;
 /// # Errors
 /// None of its own; what MLIR's op builders report.
 pub fn run(module: &Module, weights: &mut WeightTable) -> Result<(), Diagnostics> {
+    run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
     let mut narrowing = Narrowing { weights, rw: Rewriter::new(module.context()), done: HashMap::new() };
     for op in module.op().find_all(ops::linalg::GENERIC) {
         if is_product(op, |ty| ty.integer_width() == Some(32)) {
@@ -256,39 +257,46 @@ impl<'c> Narrowing<'c, '_> {
     /// The same padding, an insertion into a fill, of a factor that has `zero` more than its value; `None` if its type does
     /// not hold what fills.
     fn pad(&mut self, op: Op<'c>, source: Narrow<'c>, zero: i64) -> Result<Option<Narrow<'c>>, Diagnostics> {
-        let fill = op.operand(1).defining_op().filter(|def| def.is(ops::linalg::FILL));
         // Dequantised floats are padded by 0.
         let number = |v: Value| v.constant_int().or_else(|| (bodies::constant(v) == Some(0.0)).then_some(0));
-        let Some((fill, value)) = fill.and_then(|fill| Some((fill, number(fill.operand(0))?))) else {
-            return Ok(None);
-        };
-        let Some(empty) = fill.operand(1).defining_op().filter(|def| def.is(ops::tensor::EMPTY)) else {
-            return Ok(None);
-        };
+        let fill = filled(op.operand(1)).and_then(|(value, empty)| Some((number(value)?, empty)));
+        let Some((value, empty)) = fill else { return Ok(None) };
         let (low, high) = source.holds();
         let Some(value) = value.checked_add(zero).filter(|value| (low..=high).contains(value)) else { return Ok(None) };
-        let (rw, element) = (&mut self.rw, source.value.ty().element());
+        let element = source.value.ty().element();
         // The attribute of signless integers takes signed ones.
         let bits = element.integer_width().unwrap_or(16);
         let value = if value >> (bits - 1) > 0 { value - (1 << bits) } else { value };
         let ty = of_element(op.result(0), element);
-        rw.set_point(InsertionPoint::Before(op));
-        let spec = OpSpec::new(ops::arith::CONSTANT, op.location()).results(&[element]);
-        let number = rw.create(spec.attr("value", Attr::int(element, value)))?.result(0);
-        let spec = OpSpec::new(ops::tensor::EMPTY, op.location()).operands(&empty.operands()).results(&[ty]);
-        let empty = rw.create(spec)?.result(0);
-        let filled = rw.clone_op(fill, |v| v);
-        rw.insert(filled);
-        rw.set_operands(filled, &[number, empty]);
-        rw.set_type(filled.result(0), ty);
-        let body = filled.body().expect("invariant: a fill has a body");
-        body.args().into_iter().for_each(|arg| rw.set_type(arg, element));
+        self.rw.set_point(InsertionPoint::Before(op));
+        let filled = self.fill(op.location(), Attr::int(element, value), ty, &empty.operands())?;
+        let rw = &mut self.rw;
         let copy = rw.clone_op(op, |v| v);
         rw.insert(copy);
         rw.set_operand(copy, 0, source.value);
-        rw.set_operand(copy, 1, filled.result(0));
+        rw.set_operand(copy, 1, filled);
         rw.set_type(copy.result(0), ty);
         Ok(Some(Narrow { value: copy.result(0), ..source }))
+    }
+
+    /// A filled tensor, at the point of the rewriter.
+    fn fill(
+        &mut self,
+        loc: Location<'c>,
+        number: Attr<'c>,
+        ty: Type<'c>,
+        sizes: &[Value<'c>],
+    ) -> Result<Value<'c>, Diagnostics> {
+        let (rw, element) = (&mut self.rw, ty.element());
+        let spec = OpSpec::new(ops::arith::CONSTANT, loc).results(&[element]).attr("value", number);
+        let number = rw.create(spec)?.result(0);
+        let empty = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).operands(sizes).results(&[ty]))?.result(0);
+        let block = Block::new(&[(element, loc), (element, loc)]);
+        let mut b = Builder::new(ty.context(), InsertionPoint::End(block));
+        b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[block.arg(0)]))?;
+        let region = Region::new();
+        region.append(block);
+        Ok(rw.create(fill(loc, number, empty, region))?.result(0))
     }
 
     /// The same reshape, of a constant computed here.

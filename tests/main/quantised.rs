@@ -1,0 +1,226 @@
+//! Quantised products: factors of 8 bits less zero points, dequantised ones, and weights of 4 bits. Right values on all devices;
+//! on CPUs as few dispatches as the same product of floats.
+
+use crate::backend::from_runtime;
+use crate::host::{devices, evaluated, f32s, ramp, raw, run};
+use monopour::program::DType;
+use monopour::runtime::HostTensor;
+use monopour_testkit::approx::{Tolerance, compare};
+
+/// Bytes of all sizes, the same in every run.
+fn bytes(count: usize, step: usize) -> Vec<u8> {
+    (0..count).map(|i| (i * step % 251 + i / 7 % 5) as u8).collect()
+}
+
+/// Elements of a constant of 8 bits.
+fn dense(shape: &str, bytes: &[u8]) -> String {
+    let hex: String = bytes.iter().map(|b| format!("{b:02X}")).collect();
+    format!("arith.constant dense<\"0x{hex}\"> : tensor<{shape}xi8>")
+}
+
+/// Compares with the evaluator on every device; returns the dispatches of a run on the CPU.
+fn check(text: &str, inputs: &[HostTensor], rounding: f64) -> u64 {
+    let expected = evaluated(text, inputs);
+    let mut dispatches = vec![];
+    for device in devices() {
+        let (results, stats, leaks) = run(text, &[], &device, inputs);
+        assert_eq!(results.len(), expected.len());
+        for (found, expected) in results.iter().zip(&expected) {
+            let tolerance = Tolerance { absolute: rounding, relative: rounding };
+            let equal = compare(&from_runtime(found), expected, tolerance);
+            equal.unwrap_or_else(|e| panic!("{}: {e}\n{text}", stats.device));
+        }
+        assert!(leaks.is_clean(), "{}: {leaks:?}", stats.device);
+        dispatches.push(stats.counts.dispatches);
+    }
+    dispatches[0]
+}
+
+/// A product of bytes that are less a zero point each, in 32 bits. `weights` defines `%w`, `zero` the body's `%z`.
+fn product(args: &str, weights: &str, [left, right]: [&str; 2], zeros: [&str; 2], zero: &str) -> String {
+    format!(
+        "
+#id = affine_map<(i, j) -> (i, j)>
+#none = affine_map<(i, j) -> ()>
+func.func @main({args}) -> tensor<21x40xi32> {{
+  %zero = arith.constant 0 : i32
+  {weights}
+  {zero}
+  %ex = tensor.empty() : tensor<21x37xi32>
+  %a = linalg.generic {{indexing_maps = [#id, #none, #id], iterator_types = [\"parallel\", \"parallel\"]}}
+    ins(%x, %zx : tensor<21x37xi8>, tensor<i8>) outs(%ex : tensor<21x37xi32>) {{
+  ^bb0(%b: i8, %z: i8, %o: i32):
+    %c = arith.{left} %b : i8 to i32
+    {}
+    %r = arith.subi %c, %d : i32
+    linalg.yield %r : i32
+  }} -> tensor<21x37xi32>
+  %ew = tensor.empty() : tensor<37x40xi32>
+  %k = linalg.generic {{indexing_maps = [#id, #id], iterator_types = [\"parallel\", \"parallel\"]}}
+    ins(%w : tensor<37x40xi8>) outs(%ew : tensor<37x40xi32>) {{
+  ^bb0(%b: i8, %o: i32):
+    %c = arith.{right} %b : i8 to i32
+    {}
+    %r = arith.subi %c, %d : i32
+    linalg.yield %r : i32
+  }} -> tensor<37x40xi32>
+  %e = tensor.empty() : tensor<21x40xi32>
+  %f = linalg.fill ins(%zero : i32) outs(%e : tensor<21x40xi32>) -> tensor<21x40xi32>
+  %p = linalg.matmul ins(%a, %k : tensor<21x37xi32>, tensor<37x40xi32>) outs(%f : tensor<21x40xi32>) -> tensor<21x40xi32>
+  return %p : tensor<21x40xi32>
+}}",
+        zeros[0], zeros[1]
+    )
+}
+
+#[test]
+fn zero_points_are_taken_off() {
+    let x = raw(DType::I8, &[21, 37], &bytes(21 * 37, 89));
+    let w = bytes(37 * 40, 151);
+    let number = |n: i64| format!("%d = arith.constant {n} : i32");
+    let given = "%d = arith.extui %z : i8 to i32";
+    let zero = raw(DType::I8, &[], &[200]);
+    let scalar = "%zx = arith.constant dense<0> : tensor<i8>";
+    let constant = format!("%w = {}", dense("37x40", &w));
+    for (left, right) in [("extui", "extsi"), ("extsi", "extsi"), ("extsi", "extui")] {
+        // Weights that 8 bits hold with their zero point, and that they do not.
+        for (zeros, dispatches) in [([0, 0], 1), ([128, 0], 1), ([0, 128], 1), ([7, 3], 1)] {
+            let numbers = zeros.map(number);
+            let numbers = [numbers[0].as_str(), numbers[1].as_str()];
+            let text = product("%x: tensor<21x37xi8>", &constant, [left, right], numbers, scalar);
+            assert_eq!(check(&text, &[x.clone()], 0.0), dispatches, "{text}");
+        }
+        // A zero point that is known at run time alone; and factors of which none is a constant.
+        let numbers = [given, &number(0)];
+        let text = product("%x: tensor<21x37xi8>, %zx: tensor<i8>", &constant, [left, right], numbers, "");
+        assert_eq!(check(&text, &[x.clone(), zero.clone()], 0.0), 1, "{text}");
+        let args = "%x: tensor<21x37xi8>, %zx: tensor<i8>, %w: tensor<37x40xi8>";
+        let text = product(args, "", [left, right], [given, &number(5)], "");
+        let inputs = [x.clone(), zero.clone(), raw(DType::I8, &[37, 40], &w)];
+        assert_eq!(check(&text, &inputs, 0.0), 3, "{text}");
+    }
+}
+
+/// A padded convolution of dequantised factors with a bias, and its quantised result.
+fn dequantized(zero: &str, filter: &str) -> String {
+    format!(
+        "
+#image = affine_map<(c, y, x) -> (c, y, x)>
+#filter = affine_map<(o, c, i, j) -> (o, c, i, j)>
+#channel = affine_map<(o, c, i, j) -> (o)>
+#bias = affine_map<(c, y, x) -> (c)>
+func.func @main(%x: tensor<8x9x14xi8>, %b: tensor<20xf32>) -> tensor<20x9x14xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %scale = arith.constant 0.0625 : f32
+  %zx = arith.constant {zero} : f32
+  %zw = arith.constant 0.0 : f32
+  %w = {filter}
+  %scales = arith.constant dense<[0.5, 0.25, 0.125, 0.75, 1.0, 0.5, 0.25, 0.125, 0.75, 1.0, 0.5, 0.25, 0.125, 0.75, 1.0, 0.5, 0.25, 0.125, 0.75, 1.0]> : tensor<20xf32>
+  %ea = tensor.empty() : tensor<8x9x14xf32>
+  %a = linalg.generic {{indexing_maps = [#image, #image], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]}}
+    ins(%x : tensor<8x9x14xi8>) outs(%ea : tensor<8x9x14xf32>) {{
+  ^bb0(%q: i8, %o: f32):
+    %u = arith.uitofp %q : i8 to f32
+    %v = arith.subf %u, %zx : f32
+    %r = arith.mulf %v, %scale : f32
+    linalg.yield %r : f32
+  }} -> tensor<8x9x14xf32>
+  %ew = tensor.empty() : tensor<20x8x3x3xf32>
+  %k = linalg.generic {{indexing_maps = [#filter, #channel, #filter], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"parallel\"]}}
+    ins(%w, %scales : tensor<20x8x3x3xi8>, tensor<20xf32>) outs(%ew : tensor<20x8x3x3xf32>) {{
+  ^bb0(%q: i8, %s: f32, %o: f32):
+    %u = arith.sitofp %q : i8 to f32
+    %v = arith.subf %u, %zw : f32
+    %r = arith.mulf %v, %s : f32
+    linalg.yield %r : f32
+  }} -> tensor<20x8x3x3xf32>
+  %ep = tensor.empty() : tensor<8x11x16xf32>
+  %fp = linalg.fill ins(%zero : f32) outs(%ep : tensor<8x11x16xf32>) -> tensor<8x11x16xf32>
+  %p = tensor.insert_slice %a into %fp[0, 1, 1] [8, 9, 14] [1, 1, 1] : tensor<8x9x14xf32> into tensor<8x11x16xf32>
+  %e = tensor.empty() : tensor<20x9x14xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<20x9x14xf32>) -> tensor<20x9x14xf32>
+  %c = linalg.generic {{indexing_maps = [affine_map<(o, y, x, c, i, j) -> (c, y + i, x + j)>,
+      affine_map<(o, y, x, c, i, j) -> (o, c, i, j)>, affine_map<(o, y, x, c, i, j) -> (o, y, x)>],
+      iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\", \"reduction\", \"reduction\"]}}
+    ins(%p, %k : tensor<8x11x16xf32>, tensor<20x8x3x3xf32>) outs(%f : tensor<20x9x14xf32>) {{
+  ^bb0(%q: f32, %s: f32, %o: f32):
+    %m = arith.mulf %q, %s : f32
+    %r = arith.addf %o, %m : f32
+    linalg.yield %r : f32
+  }} -> tensor<20x9x14xf32>
+  %r = linalg.generic {{indexing_maps = [#image, #bias, #image], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]}}
+    ins(%c, %b : tensor<20x9x14xf32>, tensor<20xf32>) outs(%e : tensor<20x9x14xf32>) {{
+  ^bb0(%q: f32, %s: f32, %o: f32):
+    %m = arith.addf %q, %s : f32
+    linalg.yield %m : f32
+  }} -> tensor<20x9x14xf32>
+  return %r : tensor<20x9x14xf32>
+}}"
+    )
+}
+
+#[test]
+fn products_of_dequantised_factors_are_of_integers() {
+    let x = raw(DType::I8, &[8, 9, 14], &bytes(8 * 9 * 14, 89));
+    let filter = dense("20x8x3x3", &bytes(20 * 8 * 9, 151));
+    for zero in ["0.0", "131.0"] {
+        let inputs = [x.clone(), f32s(&[20], &ramp(20))];
+        // Padding is done inside of tiles.
+        assert_eq!(check(&dequantized(zero, &filter), &inputs, 1e-5), 1, "zero point {zero}");
+    }
+    // Half of a zero point is no integer.
+    check(&dequantized("0.5", &filter), &[x, f32s(&[20], &ramp(20))], 1e-4);
+}
+
+/// A product with weights of 4 bits: two numbers in a byte, a scale for 32.
+fn packed(rows: usize) -> String {
+    format!(
+        "
+#bytes = affine_map<(n, b, k, h) -> (n, b, k)>
+#scales = affine_map<(n, b, k, h) -> (n, b)>
+#all = affine_map<(n, b, k, h) -> (n, b, k, h)>
+func.func @main(%x: tensor<{rows}x96xf32>) -> tensor<{rows}x50xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %w = {}
+  %s = arith.constant dense<0.125> : tensor<50x3xf32>
+  %eight = arith.constant 8.0 : f32
+  %four = arith.constant 4 : i8
+  %mask = arith.constant 15 : i8
+  %e = tensor.empty() : tensor<50x3x16x2xf32>
+  %q = linalg.generic {{indexing_maps = [#bytes, #scales, #all], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"parallel\"]}}
+    ins(%w, %s : tensor<50x3x16xi8>, tensor<50x3xf32>) outs(%e : tensor<50x3x16x2xf32>) {{
+  ^bb0(%b: i8, %t: f32, %o: f32):
+    %h = linalg.index 3 : index
+    %i = arith.index_cast %h : index to i8
+    %m = arith.muli %i, %four : i8
+    %v = arith.shrui %b, %m : i8
+    %n = arith.andi %v, %mask : i8
+    %f = arith.uitofp %n : i8 to f32
+    %d = arith.subf %f, %eight : f32
+    %r = arith.mulf %d, %t : f32
+    linalg.yield %r : f32
+  }} -> tensor<50x3x16x2xf32>
+  %c = tensor.collapse_shape %q [[0], [1, 2, 3]] : tensor<50x3x16x2xf32> into tensor<50x96xf32>
+  %o = tensor.empty() : tensor<{rows}x50xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%o : tensor<{rows}x50xf32>) -> tensor<{rows}x50xf32>
+  %p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}}
+    ins(%x, %c : tensor<{rows}x96xf32>, tensor<50x96xf32>) outs(%z : tensor<{rows}x50xf32>) {{
+  ^bb0(%a: f32, %b: f32, %s0: f32):
+    %m = arith.mulf %a, %b : f32
+    %r = arith.addf %s0, %m : f32
+    linalg.yield %r : f32
+  }} -> tensor<{rows}x50xf32>
+  return %p : tensor<{rows}x50xf32>
+}}",
+        dense("50x3x16", &bytes(50 * 3 * 16, 151))
+    )
+}
+
+#[test]
+fn weights_of_four_bits_are_unpacked_once() {
+    for (rows, dispatches) in [(1, 1), (20, 2)] {
+        let x = f32s(&[rows, 96], &ramp(rows as usize * 96));
+        assert_eq!(check(&packed(rows as usize), &[x], 1e-5), dispatches, "{rows} rows");
+    }
+}
