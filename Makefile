@@ -31,7 +31,7 @@ help:
 	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
 	@echo "make bench-ops    single ops of ResNet-50, MobileNetV2, GPT-2, LLaMA and ViT beside onnxruntime, on one CPU thread"
 	@echo "make onnx-suite   ONNX's backend suite on the CPU and a GPU, with the lists of cases known to fail; PARTS=test_pad,test_topk runs some"
-	@echo "make onnx-models  whole ONNX models beside onnxruntime, on the CPU and a GPU: values and times (writes 6 GB); MODELS='resnet50 minilm' takes some"
+	@echo "make onnx-models  whole ONNX models beside onnxruntime, on the CPU and a GPU: values and times (writes 7 GB); MODELS='resnet50 minilm' takes some"
 	@echo "make embed        examples/embed on all-MiniLM-L6-v2: sentences in, similarities out; DEVICE=cpu, gpu or auto"
 	@echo "make upstream-suite DIR=...   upstream's own tests of the passes that are ours; DIR is mlir/test of LLVM 22.1.8"
 

