@@ -495,6 +495,42 @@ fn positions_of_columns() {
     check(&cases, 1e-6);
 }
 
+/// The innermost loop's position is a constant in each copy of the body.
+#[test]
+fn innermost_loops_of_few_iterations() {
+    let mut cases = vec![];
+    let body = "%d = linalg.index 2 : index\n %c = arith.index_cast %d : index to i32\n %f = arith.sitofp %c : i32 to f32\n \
+                %s = arith.mulf %x0, %x1 : f32\n %r = arith.addf %s, %f : f32";
+    for n in [7, 16, 37, 100] {
+        for few in [2, 4] {
+            let loops = [('i', 3), ('j', n), ('k', few)];
+            let case = || Case::new(&loops, "i,j i i,j,k", body, |x, _| x[0] * x[1]);
+            cases.push(Case { adds_position: true, ..case() });
+            cases.push(Case { adds_position: true, dynamic: true, ..case() });
+        }
+    }
+    // Elements that lie two apart in an outer dimension, and a sum over both loops.
+    let pairs = [('n', 9), ('B', 5), ('K', 16), ('H', 2)];
+    cases.push(Case::new(&pairs, "b,k,h n,b,k n", PRODUCT, |x, o| o + x[0] * x[1]));
+    check(&cases, 1e-5);
+}
+
+/// Rows that share an operand, and those that share nothing, with a rest.
+#[test]
+fn sums_of_several_rows() {
+    let mut cases = vec![];
+    for n in [16, 49, 131, 1000] {
+        for rows in [3, 4, 9] {
+            let product = |x: &[f32], o: f32| o + x[0] * x[1];
+            cases.push(Case::new(&[('m', rows), ('K', n)], "m,k k m", PRODUCT, product));
+            cases.push(Case::new(&[('m', rows), ('K', n)], "m,k k m", PRODUCT, product).dynamic());
+            cases.push(Case::new(&[('m', rows), ('K', n)], "m,k m", ADD, |x, o| o + x[0]).filled());
+            cases.push(Case::new(&[('m', rows), ('K', n)], "m,k m", MAX, |x, o| o.max(x[0])));
+        }
+    }
+    check(&cases, 1e-5);
+}
+
 #[test]
 fn vectors_are_used() {
     let v4 = CpuTarget::parse("x86-64-v4").unwrap();
@@ -527,6 +563,15 @@ fn vectors_are_used() {
         ["<8 x float>", "<16 x float>"].map(|ty| optimized(&case).matches(&format!("phi {ty}")).count())
     };
     assert_eq!((line(14), line(56)), ([0, 2 * 14], [0, 2 * 28]));
+    // Numbers packed in a byte: a vector of each, in turn.
+    let zipped = Case::new(&[('j', 64), ('k', 2)], "j j,k", "%r = arith.negf %x0 : f32", |x, _| -x[0]);
+    has(&zipped, "store <32 x float>");
+    // Rows side by side: two of four accumulators each.
+    let rows = Case::new(&[('m', 8), ('K', 1024)], "m,k k m", PRODUCT, sum);
+    assert_eq!(optimized(&rows).matches("phi <16 x float>").count(), 8);
+    // A depthwise convolution has no shared vectors, but eight chains.
+    let depthwise = Case::new(&[('c', 16), ('w', 16), ('X', 30)], "c,w+x c,x c,w", PRODUCT, sum);
+    assert_eq!(optimized(&depthwise).matches("phi <16 x float>").count(), 8);
     // Windows that many channels read are picked once, not in the loop over channels.
     let picked = |channels| {
         let loops = [('o', channels), ('w', 28), ('C', 64), ('X', 3)];
