@@ -257,12 +257,14 @@ fn is_short(op: Op) -> bool {
 
 /// The scales of a product's elements, along a dimension of its result.
 fn result_scales(op: Op, constant: usize, scale: f32, scales: Scales) -> Option<Scales> {
+    // Of other scales the product may be one that no term has.
+    let product = |other: f32| Some(scale * other).filter(|product| product.is_normal());
     let (values, dim) = match scales {
-        Scales::One(other) => return Some(Scales::One(scale * other)),
+        Scales::One(other) => return product(other).map(Scales::One),
         Scales::Each(values, dim) => (values, dim),
     };
     let maps = linalg::indexing_maps(op)?;
     let of_loop = *maps[constant].dim_positions()?.get(dim)?;
     let place = maps[2].dim_positions()?.iter().position(|d| *d == of_loop)?;
-    Some(Scales::Each(values.into_iter().map(|other| scale * other).collect(), place))
+    Some(Scales::Each(values.into_iter().map(product).collect::<Option<_>>()?, place))
 }
