@@ -88,7 +88,7 @@ fn zero_points_are_taken_off() {
             let numbers = zeros.map(number);
             let numbers = [numbers[0].as_str(), numbers[1].as_str()];
             let text = product("%x: tensor<21x37xi8>", &constant, [left, right], numbers, scalar);
-            assert_eq!(check(&text, &[x.clone()], 0.0), dispatches, "{text}");
+            assert_eq!(check(&text, std::slice::from_ref(&x), 0.0), dispatches, "{text}");
         }
         // A zero point that is known at run time alone; and factors of which none is a constant.
         let numbers = [given, &number(0)];

@@ -124,6 +124,9 @@ fn extension<'c>(nest: &Nest<'c>, input: usize) -> Option<Op<'c>> {
     Some(only.op).filter(|op| fits && op.block() == Some(nest.body))
 }
 
+/// Is told a position, the groups from there on, and how many elements each of them has.
+type Groups<'c, 'a> = &'a mut dyn FnMut(&mut Emit<'c>, &[Position<'c>], (i64, i64));
+
 impl Dots {
     /// What is packed, and in which blocks.
     fn pack(&self, nest: &Nest, choice: &Choice, row: usize) -> Option<Pack> {
@@ -224,7 +227,7 @@ impl Dots {
         fill: &Fill<'c, '_>,
         at: &[Position<'c>],
         sizes: &[i64],
-        body: &mut dyn FnMut(&mut Emit<'c>, &[Position<'c>], (i64, i64)),
+        body: Groups<'c, '_>,
     ) {
         let outer = fill.panel.loops.iter().rev().copied().filter(|d| *d != self.dim).collect();
         fill.outer(e, outer, at.to_vec(), &mut |e, at| {

@@ -1,7 +1,7 @@
 //! Constants that are computed here: factors less their zero points, their sums, filters in another layout.
 
-use super::Narrowing;
 use super::factor::{Factor, Narrow, of_element};
+use super::{Indexed, Narrowing};
 use crate::{linalg, products};
 use monopour_ir::ops;
 use monopour_ir::{AffineMap, Attr, Diagnostics, InsertionPoint, Op, OpSpec, Type, Value};
@@ -62,7 +62,7 @@ impl<'c> Narrowing<'c, '_> {
         op: Op<'c>,
         input: usize,
         factor: &Narrow<'c>,
-    ) -> Result<Option<(Value<'c>, Vec<usize>)>, Diagnostics> {
+    ) -> Result<Option<Indexed<'c>>, Diagnostics> {
         let definition = factor.value.defining_op().filter(|def| def.is(ops::arith::CONSTANT));
         let Some((definition, value)) = definition.and_then(|def| Some((def, def.attr("value")?))) else {
             return Ok(None);

@@ -11,8 +11,8 @@
 //! Limits: a factor with one scale and zero point, and a constant one with a scale for each of its rows or columns; at most
 //! [`MOST_TERMS`] terms.
 
-use super::Narrowing;
 use super::factor::{Factor, Narrow, filled, of_element};
+use super::{Indexed, Narrowing};
 use crate::{linalg, products};
 use monopour_ir::typed::linalg::{Operands, generic};
 use monopour_ir::{Attr, Block, Builder, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value};
@@ -113,7 +113,7 @@ impl<'c> Narrowing<'c, '_> {
         op: Op<'c>,
         (product, empty): (Value<'c>, Op<'c>),
         zero: i64,
-        sums: Option<(Value<'c>, Vec<usize>)>,
+        sums: Option<Indexed<'c>>,
         scales: Scales,
     ) -> Result<Value<'c>, Diagnostics> {
         let (cx, loc, ty) = (op.context(), op.location(), op.result(0).ty());

@@ -58,6 +58,9 @@ fn is_product<'c>(op: Op<'c>, is: impl Fn(Type<'c>) -> bool) -> bool {
         && (products::contraction_loops(op).is_some() || products::convolution_loops(op).is_some())
 }
 
+/// A value, and the dimensions of a result that index it.
+type Indexed<'c> = (Value<'c>, Vec<usize>);
+
 struct Narrowing<'c, 'a> {
     weights: &'a mut WeightTable,
     rw: Rewriter<'c>,
@@ -114,7 +117,7 @@ impl<'c> Narrowing<'c, '_> {
         &mut self,
         op: Op<'c>,
         empty: Op<'c>,
-        (sums, places): (Value<'c>, Vec<usize>),
+        (sums, places): Indexed<'c>,
         zero: Zero<'c>,
     ) -> Result<(), Diagnostics> {
         let (loc, product, i32) = (op.location(), op.result(0), Type::integer(op.context(), 32));
@@ -145,7 +148,7 @@ impl<'c> Narrowing<'c, '_> {
     fn pointwise(
         &mut self,
         point: InsertionPoint<'c>,
-        (inputs, ty, sizes): (&[(Value<'c>, Vec<usize>)], Type<'c>, &[Value<'c>]),
+        (inputs, ty, sizes): (&[Indexed<'c>], Type<'c>, &[Value<'c>]),
         loc: Location<'c>,
         body: impl FnOnce(&mut Builder<'c>, &[Value<'c>]) -> Result<Value<'c>, Diagnostics>,
     ) -> Result<Value<'c>, Diagnostics> {
