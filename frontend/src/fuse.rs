@@ -113,8 +113,8 @@ fn duplicate_per_use<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) {
 const ANCHOR: &str = ops::bufferization::DEALLOC_TENSOR;
 
 /// Gives a second reader to each producer that computes something, or that [`crate::unfold`] made, and is read by a reduction
-/// more than once per element, as far as that is known of maps. Of weights in blocks of bits it is known of sizes: a product of
-/// one row unpacks them where it reads them.
+/// more than once per element. Weights that are computed of constants alone are fused also where the loops that do not index
+/// them have one iteration: a product of one row unpacks them as it reads them.
 fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
     let mut count = 0;
     for op in module.op().find_all(ops::linalg::GENERIC) {
