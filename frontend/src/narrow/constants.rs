@@ -14,14 +14,18 @@ impl<'c> Narrowing<'c, '_> {
         value: Value<'c>,
         ty: Type<'c>,
     ) -> Result<Option<Value<'c>>, Diagnostics> {
-        let constant = value.defining_op().filter(|op| op.is(ops::arith::CONSTANT));
-        let Some((op, attr)) = constant.and_then(|op| Some((op, op.attr("value")?))) else { return Ok(None) };
+        let Some((op, attr)) = constant(value) else { return Ok(None) };
         let Some(bytes) = self.weights.bytes_of(attr).map(|bytes| bytes.into_owned()) else { return Ok(None) };
         let dtype = if ty.element().integer_width() == Some(8) { DType::I8 } else { DType::I16 };
         let Some(attr) = self.weights.derive(attr, "reshaped", dtype, ty, bytes) else { return Ok(None) };
+        self.beside(op, attr, ty).map(Some)
+    }
+
+    /// A constant before the one that it is computed of.
+    fn beside(&mut self, op: Op<'c>, attr: Attr<'c>, ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
         self.rw.set_point(InsertionPoint::Before(op));
         let spec = OpSpec::new(ops::arith::CONSTANT, op.location()).results(&[ty]).attr("value", attr);
-        Ok(Some(self.rw.create(spec)?.result(0)))
+        Ok(self.rw.create(spec)?.result(0))
     }
 
     /// Lays out the constant filter of a convolution such that its input channels are side by side: they are what instructions
@@ -29,8 +33,7 @@ impl<'c> Narrowing<'c, '_> {
     pub(super) fn lay_out(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         let Some(found) = products::convolution_loops(op) else { return Ok(()) };
         let (filter, &[channels]) = (1 - found.input, &found.k[..]) else { return Ok(()) };
-        let constant = op.operand(filter).defining_op().filter(|def| def.is(ops::arith::CONSTANT));
-        let Some((constant, value)) = constant.and_then(|def| Some((def, def.attr("value")?))) else { return Ok(()) };
+        let Some((stored, value)) = constant(op.operand(filter)) else { return Ok(()) };
         let Some(mut maps) = linalg::indexing_maps(op) else { return Ok(()) };
         let (Some(own), Some(shape)) = (maps[filter].dim_positions(), value.value_type().shape()) else {
             return Ok(());
@@ -45,9 +48,7 @@ impl<'c> Narrowing<'c, '_> {
         let ty = Type::tensor(&extents, element, None);
         let dtype = if size == 1 { DType::I8 } else { DType::I16 };
         let Some(attr) = self.weights.derive(value, "channels_last", dtype, ty, elements) else { return Ok(()) };
-        self.rw.set_point(InsertionPoint::Before(constant));
-        let spec = OpSpec::new(ops::arith::CONSTANT, op.location()).results(&[ty]).attr("value", attr);
-        let made = self.rw.create(spec)?.result(0);
+        let made = self.beside(stored, attr, ty)?;
         self.rw.set_operand(op, filter, made);
         let dims: Vec<usize> = order.iter().map(|d| own[*d]).collect();
         maps[filter] = AffineMap::select(op.context(), maps[filter].num_dims(), &dims);
@@ -63,10 +64,7 @@ impl<'c> Narrowing<'c, '_> {
         input: usize,
         factor: &Narrow<'c>,
     ) -> Result<Option<Indexed<'c>>, Diagnostics> {
-        let definition = factor.value.defining_op().filter(|def| def.is(ops::arith::CONSTANT));
-        let Some((definition, value)) = definition.and_then(|def| Some((def, def.attr("value")?))) else {
-            return Ok(None);
-        };
+        let Some((definition, value)) = constant(factor.value) else { return Ok(None) };
         let (Some(maps), Some(parallel)) = (linalg::indexing_maps(op), linalg::parallel_loops(op)) else {
             return Ok(None);
         };
@@ -103,15 +101,12 @@ impl<'c> Narrowing<'c, '_> {
         let ty = Type::tensor(&extents, Type::integer(op.context(), 32), None);
         let elements = sums.into_iter().flat_map(i32::to_le_bytes).collect();
         let Some(attr) = self.weights.derive(value, "sums", DType::I32, ty, elements) else { return Ok(None) };
-        self.rw.set_point(InsertionPoint::Before(definition));
-        let spec = OpSpec::new(ops::arith::CONSTANT, op.location()).results(&[ty]).attr("value", attr);
-        Ok(Some((self.rw.create(spec)?.result(0), places)))
+        Ok(Some((self.beside(definition, attr, ty)?, places)))
     }
 
     /// A constant less its zero point.
     pub(super) fn less_zero(&mut self, factor: &Factor<'c>) -> Result<Option<Value<'c>>, Diagnostics> {
-        let constant = factor.source.defining_op().filter(|op| op.is(ops::arith::CONSTANT));
-        let Some((op, value)) = constant.and_then(|op| Some((op, op.attr("value")?))) else { return Ok(None) };
+        let Some((op, value)) = constant(factor.source) else { return Ok(None) };
         let Some(bytes) = self.weights.bytes_of(value) else { return Ok(None) };
         let unsigned = factor.extension == ops::arith::EXTUI;
         let of = |byte: u8| (if unsigned { i64::from(byte) } else { i64::from(byte as i8) }) - factor.zero;
@@ -125,10 +120,14 @@ impl<'c> Narrowing<'c, '_> {
         let Some(attr) = self.weights.derive(value, &format!("less_{}", factor.zero), dtype, ty, elements) else {
             return Ok(None);
         };
-        self.rw.set_point(InsertionPoint::Before(op));
-        let spec = OpSpec::new(ops::arith::CONSTANT, op.location()).results(&[ty]).attr("value", attr);
-        Ok(Some(self.rw.create(spec)?.result(0)))
+        self.beside(op, attr, ty).map(Some)
     }
+}
+
+/// The op and attribute of a constant.
+fn constant<'c>(value: Value<'c>) -> Option<(Op<'c>, Attr<'c>)> {
+    let op = value.defining_op().filter(|op| op.is(ops::arith::CONSTANT))?;
+    Some((op, op.attr("value")?))
 }
 
 /// Elements of `size` bytes of a tensor of that shape, its dimensions in another order.

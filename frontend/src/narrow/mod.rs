@@ -102,9 +102,7 @@ impl<'c> Narrowing<'c, '_> {
             return Ok(false);
         };
         let Some(weights) = self.narrow(op.operand(constant))? else { return Ok(false) };
-        let fill = op.operand(2).defining_op().filter(|def| linalg::is_structured(*def));
-        let empty =
-            fill.and_then(|fill| fill.operands().last()?.defining_op()).filter(|def| def.is(ops::tensor::EMPTY));
+        let empty = filled(op.operand(2)).map(|(_, empty)| empty);
         let (Some(empty), Some(sums)) = (empty, self.sums(op, constant, &weights)?) else { return Ok(false) };
         let factors = if given == 0 { [raw.factor, weights] } else { [weights, raw.factor] };
         self.set_factors(op, factors)?;
