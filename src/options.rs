@@ -45,6 +45,11 @@ pub struct CompileOptions {
     pub verify: bool,
     /// Phases after which the IR is kept as text in the report.
     pub dump_after: Vec<String>,
+    /// A folder for the native objects of kernels and host functions, which need not exist: those of earlier compilations are
+    /// taken from it, new ones kept there, the ones used longest ago dropped beyond 256 MiB. The command line has
+    /// `objects` in the user's folder of caches. Default: none.
+    /// Native code is loaded from it: it has to be as trusted as the program.
+    pub object_cache: Option<PathBuf>,
     /// A callback for each phase.
     pub watch: Option<Watch>,
 }

@@ -6,6 +6,7 @@
 
 use crate::options::{CompileOptions, TargetDescription, target_kind};
 use crate::report::{Dump, Report, Timing};
+use monopour_codegen_cpu::objects::Objects;
 use monopour_frontend::{Weight, onnx};
 use monopour_ir::{Context, Diagnostic, Diagnostics, LegalIr, Module, PrintOptions};
 use monopour_program::{Constant, Program, Signature, Variant};
@@ -83,6 +84,7 @@ struct Job<'c, 'a> {
     target: &'a TargetDescription,
     /// Constants of the variants before.
     known_constants: &'a [Constant],
+    objects: Option<&'a Objects>,
     report: &'a mut Report,
 }
 
@@ -116,10 +118,12 @@ fn compile_source(source: Source<'_>, options: &CompileOptions) -> Result<Compil
         variants: vec![],
         producer: concat!("monopour ", env!("CARGO_PKG_VERSION")).to_owned(),
     };
+    let objects = options.object_cache.clone().map(Objects::new);
     for target in &options.targets {
         let parts = Context::scope(|cx| {
             let known_constants = &program.constants;
-            let job = Job { cx, options, target, known_constants, report: &mut report };
+            let objects = objects.as_ref();
+            let job = Job { cx, options, target, known_constants, objects, report: &mut report };
             compile_variant(job, source)
         })?;
         program.entry = parts.entry;

@@ -4,6 +4,7 @@
 //! Output: ELF relocatables that the runtime loads from memory, whose only undefined symbols are the runtime's.
 //! [`object::emit`] is the entry. The stages, in order:
 //! - `parts` splits the module, so that kernels are compiled on all cores;
+//! - [`objects`] keeps the objects of earlier compilations on disk;
 //! - `host_parts` cuts a long host function;
 //! - [`local_memory`] puts a kernel's own buffers on the stack;
 //! - `copies` turns strided copies into loops;
@@ -24,6 +25,7 @@ pub mod local_memory;
 pub mod loop_order;
 pub mod math;
 pub mod object;
+pub mod objects;
 mod parts;
 pub mod to_llvm;
 pub mod vectorize;

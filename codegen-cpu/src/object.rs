@@ -6,6 +6,7 @@
 //! undefined symbols are [`RuntimeFunction`]s and [`LibraryFunction`]s only. Same input, same bytes. The module is not changed.
 //! Limits: x86_64 and aarch64 (C0006); nothing that needs a math library (C0004, C0005).
 
+use crate::objects::Objects;
 use crate::parts::{self, Parts};
 use crate::{abi, error, to_llvm};
 use monopour_contract::{LibraryFunction, RuntimeFunction};
@@ -33,18 +34,22 @@ pub fn baseline() -> CpuTarget {
     CpuTarget::parse(name).unwrap_or_else(CpuTarget::host)
 }
 
-/// Compiles the host function, and the kernels if there are any, for `target`.
+/// Compiles the host function, and the kernels if there are any, for `target`; takes what `kept` holds, and keeps the rest there.
 ///
 /// # Errors
 /// C0001 to C0008; I0005 when LLVM refuses the code.
-pub fn emit(module: &Module, target: &CpuTarget) -> Result<NativeCode, Diagnostics> {
+pub fn emit(module: &Module, target: &CpuTarget, kept: Option<&Objects>) -> Result<NativeCode, Diagnostics> {
     let llvm = llvm_target(target)?;
     let entry = entry_name(module)?;
-    let one = |part: &Module| {
+    let make = |part: &Module| {
         let lowered = to_llvm::run(part, target)?;
         let object = emit_llvm(lowered.op(), &llvm, LlvmOutput::Object)?;
         check_symbols(&object)?;
         Ok(object)
+    };
+    let one = |part: &Module| match kept {
+        Some(kept) => kept.get_or_make(part, &llvm, || make(part)),
+        None => make(part),
     };
     let objects = match parts::split(module) {
         Parts::Whole => vec![one(module)?],
@@ -59,6 +64,9 @@ pub fn emit(module: &Module, target: &CpuTarget) -> Result<NativeCode, Diagnosti
             done.map(|()| objects)?
         }
     };
+    if let Some(kept) = kept {
+        kept.trim();
+    }
     Ok(NativeCode { arch: target.arch.clone(), features: target.features.clone(), objects, entry })
 }
 

@@ -55,7 +55,7 @@ fn groups<'c>(module: &'c Module<'c>) -> Vec<Vec<Op<'c>>> {
 }
 
 /// Ops and the symbols that they reference, transitively.
-fn with_references<'c>(ops: &[Op<'c>], symbols: &HashMap<String, Op<'c>>) -> Vec<Op<'c>> {
+pub(crate) fn with_references<'c>(ops: &[Op<'c>], symbols: &HashMap<String, Op<'c>>) -> Vec<Op<'c>> {
     let mut all = ops.to_vec();
     let mut seen: BTreeSet<String> = ops.iter().filter_map(|op| op.symbol_name()).collect();
     let mut next = 0;

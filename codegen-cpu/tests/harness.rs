@@ -23,7 +23,7 @@ pub fn compile(kernels: &str, target: &CpuTarget) -> Result<NativeCode, monopour
 /// Compiles a whole module.
 pub fn compile_module(text: &str, target: &CpuTarget) -> Result<NativeCode, monopour_ir::Diagnostics> {
     let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir")?;
-    object::emit(&module, target)
+    object::emit(&module, target, None)
 }
 
 /// Whether compiled code can be run; says so if not.

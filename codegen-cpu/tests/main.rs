@@ -8,4 +8,5 @@ mod harness;
 mod host;
 mod kernels;
 mod math;
+mod objects;
 mod vectorize;

@@ -7,8 +7,10 @@
 //! * [`kernel`], [`target`]: kernels as data; targets and descriptions of machines.
 //! * `verify`: consistency of a program; [`error`]: errors of artifacts.
 //! * `encode`, `decode`: the `.mpr` file format ([`Program::encode`], [`Program::decode`]).
+//! * [`cache`]: files that outlive a process and may be lost.
 //! * [`map`]: mapped files, so that [`Program::open`] never copies weights on the host.
 
+pub mod cache;
 pub mod constants;
 mod decode;
 pub mod dtype;

@@ -1,13 +1,12 @@
 //! The driver's pipeline cache, kept in a file from one process to the next.
 //!
-//! The file lies under `$MONOPOUR_CACHE_DIR`, else `$XDG_CACHE_HOME/monopour`, else `~/.cache/monopour`; an empty
-//! `MONOPOUR_CACHE_DIR` turns it off. A file that is damaged, too large or another driver's is ignored, and a failure to write
-//! it is no error: kernels are then rebuilt.
+//! The file lies in the user's folder of caches ([`cache::folder`]). A file that is damaged, too large or another driver's is
+//! ignored, and a failure to write it is no error: kernels are then rebuilt.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use monopour_program::write_atomically;
+use monopour_program::{cache, write_atomically};
 
 use crate::hal;
 
@@ -35,7 +34,7 @@ impl DiskCache {
         if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
             return None;
         }
-        let path = folder()?.join(format!("{}.bin", wgpu::util::pipeline_cache_key(info)?));
+        let path = cache::folder()?.join(format!("{}.bin", wgpu::util::pipeline_cache_key(info)?));
         let data = read(&path);
         let cache = hal::pipeline_cache(device, data.as_deref());
         let (held, read_bytes) = data.map_or((0, 0), |data| (hash(&data), data.len() as u64));
@@ -57,20 +56,6 @@ impl DiskCache {
         if let Err(why) = written.and_then(|()| write_atomically(&self.path, &bytes).map_err(|e| e.to_string())) {
             log::info!("the pipeline cache is not kept: {why}");
         }
-    }
-}
-
-/// The folder of caches.
-fn folder() -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).map(PathBuf::from);
-    let absolute = |path: &PathBuf| path.is_absolute();
-    match variable("MONOPOUR_CACHE_DIR") {
-        Some(off) if off.as_os_str().is_empty() => None,
-        Some(given) => Some(given),
-        None => variable("XDG_CACHE_HOME")
-            .filter(absolute)
-            .or_else(|| Some(variable("HOME").filter(absolute)?.join(".cache")))
-            .map(|caches| caches.join("monopour")),
     }
 }
 

@@ -52,9 +52,9 @@ fn emit_gpu<'c>(
     // The host code of a GPU program is a few calls: the architecture's baseline runs everywhere.
     let baseline = cpu::object::baseline();
     let (kernels, host) = if funcs.len() < MANY {
-        (gpu::emit::run_all(module, &funcs)?, cpu::object::emit(&host_module, &baseline)?)
+        (gpu::emit::run_all(module, &funcs)?, cpu::object::emit(&host_module, &baseline, job.objects)?)
     } else {
-        beside(&host_module, &baseline, || gpu::emit::run_all(module, &funcs))?
+        beside(&host_module, &baseline, job.objects, || gpu::emit::run_all(module, &funcs))?
     };
     for kernel in &kernels {
         job.dump("wgsl", || kernel.wgsl.clone());
@@ -79,7 +79,7 @@ fn emit_cpu<'c>(job: &mut Job<'c, '_>, stage: &Scheduled<'c>, target: &CpuTarget
     let found = cpu::object::kernels(module)?;
     let mut found: HashMap<String, CpuKernel> = found.into_iter().map(|k| (k.symbol.clone(), k)).collect();
     let kernels = stage.schedule.kernels.iter().filter_map(|name| found.remove(name)).map(Kernel::Cpu).collect();
-    let host = cpu::object::emit(module, target)?;
+    let host = cpu::object::emit(module, target, job.objects)?;
     let listing = listing(job, module, target)?;
     dump_native(job, listing, &host);
     Ok(Code { target: Target::Cpu(target.clone()), kernels, host })
@@ -93,6 +93,7 @@ fn allocation(pooled: plan::Pooled) -> AllocationNote {
 fn beside(
     host: &Module,
     target: &CpuTarget,
+    objects: Option<&cpu::objects::Objects>,
     kernels: impl FnOnce() -> Result<Vec<GpuKernel>, Diagnostics>,
 ) -> Result<(Vec<GpuKernel>, NativeCode), Diagnostics> {
     let mut code = None;
@@ -101,7 +102,7 @@ fn beside(
         Ok(())
     };
     let (kernels, done) =
-        map_parts(&[host.op().to_bytecode()], |_, host| cpu::object::emit(host, target), kernels, keep);
+        map_parts(&[host.op().to_bytecode()], |_, host| cpu::object::emit(host, target, objects), kernels, keep);
     let kernels = kernels?;
     done.map(|()| (kernels, code.expect("invariant: the one part was made")))
 }

@@ -105,8 +105,10 @@ fn the_drivers_cache_is_kept_and_a_damaged_one_ignored() {
     };
     let Some(first) = run("cache") else { return };
     assert_eq!(first, 0);
-    let files =
-        || std::fs::read_dir(folder.join("cache")).map_or(vec![], |dir| dir.map(|e| e.unwrap().path()).collect());
+    let files = || -> Vec<_> {
+        let entries = std::fs::read_dir(folder.join("cache")).unwrap().map(|e| e.unwrap().path());
+        entries.filter(|path| path.extension().is_some_and(|e| e == "bin")).collect()
+    };
     // A driver without a cache leaves no file to check.
     if let [file] = &files()[..] {
         assert!(run("cache").unwrap() > 0);
@@ -119,5 +121,25 @@ fn the_drivers_cache_is_kept_and_a_damaged_one_ignored() {
     assert_eq!(run(""), Some(0), "turned off");
     let only: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(only.len() <= 3, "{only:?}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn native_code_is_kept_unless_caches_are_off() {
+    let folder = folder("objects");
+    let compile = |cache: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_monopour"));
+        command.args(["compile", "m.mlir", "--target", "cpu:generic", "-o", "m.mpr"]);
+        let output = command.current_dir(&folder).env("MONOPOUR_CACHE_DIR", cache).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        std::fs::read(folder.join("m.mpr")).unwrap()
+    };
+    let kept = || std::fs::read_dir(folder.join("cache/objects")).map_or(0, Iterator::count);
+    let made = compile("");
+    assert_eq!(kept(), 0);
+    assert_eq!(compile("cache"), made);
+    assert_eq!(kept(), 1);
+    assert_eq!(compile("cache"), made);
+    assert_eq!(kept(), 1);
     std::fs::remove_dir_all(&folder).unwrap();
 }

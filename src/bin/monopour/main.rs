@@ -42,7 +42,7 @@ const AFTER_HELP: &str = "\
 MODEL is .mlir, .mlirbc, .onnx, or a compiled artifact .mpr.
 
 MONOPOUR_LOG=PHASE=trace,...  print what phases decide, and where: fuse, tile, bufferize, dealloc, distribute, plan
-MONOPOUR_CACHE_DIR=DIR        keep the driver's pipeline cache there; empty: keep none";
+MONOPOUR_CACHE_DIR=DIR        keep native code of kernels and the driver's pipeline cache there; empty: keep none";
 
 /// Compiles tensor programs and runs them on GPUs and CPUs.
 #[derive(Parser)]

@@ -55,6 +55,7 @@ pub fn options(args: &SourceArgs, targets: &[TargetDescription]) -> Result<Compi
         weights: args.weights.clone(),
         donate: args.donate.clone(),
         dims: dims(args)?,
+        object_cache: monopour::program::cache::folder().map(|caches| caches.join("objects")),
         ..CompileOptions::default()
     })
 }
