@@ -18,7 +18,7 @@ use crate::native::NativeModule;
 use crate::pool::{Physical, Pool, SharedAccount};
 use crate::readback;
 use crate::stats::{GpuTimes, RunCounts, Stats, SteadyState, summarize};
-use crate::threads::Threads;
+use crate::threads::{Cost, Threads};
 use crate::trace::{Recorder, Span};
 use crate::upload::Uploader;
 
@@ -523,7 +523,7 @@ fn cpu_backend(
 ) -> Result<CpuBackend, Error> {
     let kernels = CpuBackend::describe(&variant.kernels).into_iter().map(|kernel| {
         let native = NativeKernel::find(module, &kernel.symbol)?;
-        Ok((native, kernel.clone()))
+        Ok((native, kernel.clone(), Cost::default()))
     });
     let kernels = kernels.collect::<Result<Vec<_>, Error>>()?;
     Ok(CpuBackend { threads, kernels, recorder: Recorder::new(with_trace) })

@@ -1,21 +1,56 @@
 //! The threads of the CPU target.
+//!
+//! The caller of a run computes too; the others wait for its dispatches, awake for [`AWAKE`] after the last one, then asleep.
+//! Waking a thread costs the caller 2 to 5 µs, and it takes the thread some 50 µs to begin. So a dispatch is shared if its
+//! tasks, by their time in earlier runs, take longer than that, or little longer than handing them over while the others are
+//! awake; and a run whose dispatches took long together wakes the others when it begins.
+//! Which thread computes a task never changes its result: tasks write disjoint elements.
 
-use std::sync::Arc;
-
-use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// Chunks per thread of one dispatch: enough to balance unequal tasks, few enough to be cheap.
-const CHUNKS_PER_THREAD: usize = 8;
-
 /// Most threads: beyond it their stacks alone exhaust a machine.
 const MAX_THREADS: usize = 1024;
+/// How long a thread without work stays awake: longer than most dispatches that one thread computes alone.
+const AWAKE: Duration = Duration::from_micros(60);
+/// Least nanoseconds of a dispatch that is shared with threads that are awake.
+const LEAST_AWAKE_NS: u64 = 6_000;
+/// Least nanoseconds of a dispatch for which threads are woken.
+const LEAST_ASLEEP_NS: u64 = 120_000;
+/// Least nanoseconds of all dispatches that would be shared, in a run at whose begin threads are woken.
+const LEAST_RUN_NS: u64 = 150_000;
+/// A thread takes this part of a dispatch's open tasks per thread: enough to balance unequal tasks, few enough to be cheap.
+const PARTS_PER_THREAD: usize = 4;
+/// How long the caller waits for the last tasks of others before it offers its core to them.
+const PATIENCE: Duration = Duration::from_micros(50);
 
-/// A fixed number of threads. One thread means the caller's own, without a pool.
+/// A fixed number of threads, the caller's own among them.
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
-    pool: Option<Arc<rayon::ThreadPool>>,
+    others: Option<Arc<Others>>,
+}
+
+/// The time of a kernel's tasks so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    ns_per_task: Option<f64>,
+}
+
+impl Cost {
+    /// Nanoseconds of `tasks`; of a kernel that never ran, as many as there are.
+    fn of(self, tasks: usize) -> u64 {
+        self.ns_per_task.map_or(u64::MAX, |ns| (ns * tasks as f64) as u64)
+    }
+
+    /// Takes a measurement of `tasks` into the average.
+    fn learn(&mut self, elapsed: Duration, tasks: usize) {
+        let now = elapsed.as_nanos() as f64 / tasks as f64;
+        self.ns_per_task = Some(self.ns_per_task.map_or(now, |before| before * 0.75 + now * 0.25));
+    }
 }
 
 impl Threads {
@@ -25,56 +60,284 @@ impl Threads {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
             _ => count.min(MAX_THREADS),
         };
-        if count == 1 {
-            return Ok(Threads { pool: None });
-        }
-        let builder = rayon::ThreadPoolBuilder::new().num_threads(count).thread_name(|n| format!("monopour-{n}"));
-        let pool = builder.build().map_err(|error| Error::native(format!("cannot start {count} threads: {error}")))?;
-        Ok(Threads { pool: Some(Arc::new(pool)) })
+        let others = (count > 1).then(|| Others::start(count - 1).map(Arc::new)).transpose();
+        let others = others.map_err(|error| Error::native(format!("cannot start {count} threads: {error}")))?;
+        Ok(Threads { others })
     }
 
     /// Number of threads that run tasks.
     pub fn count(&self) -> usize {
-        self.pool.as_ref().map_or(1, |pool| pool.current_num_threads())
+        self.others.as_ref().map_or(1, |others| others.handles.len() + 1)
     }
 
-    /// Runs `f` on a thread of the pool, so that each [`Threads::for_each`] in it starts without waking one first.
-    pub fn enter<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
-        match &self.pool {
-            None => f(),
-            Some(pool) => pool.install(f),
+    /// Brackets a run.
+    pub fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
+        if let Some(others) = &self.others
+            && others.shared.run_ns.swap(0, Ordering::Relaxed) >= LEAST_RUN_NS
+        {
+            others.announce(None);
         }
+        f()
     }
 
-    /// Runs `task` for every number below `tasks`. The order is open: tasks write disjoint elements.
-    pub fn for_each(&self, tasks: usize, task: impl Fn(usize) + Send + Sync) {
-        match &self.pool {
-            Some(pool) if tasks > 1 => {
-                let chunk = tasks.div_ceil(pool.current_num_threads() * CHUNKS_PER_THREAD);
-                pool.install(|| (0..tasks).into_par_iter().with_min_len(chunk).for_each(task));
+    /// Runs `task` for every number below `tasks`, whose time so far is `cost`. The order is open.
+    pub fn for_each(&self, tasks: usize, cost: &mut Cost, task: impl Fn(usize) + Send + Sync + 'static) {
+        let Some(others) = self.others.as_ref().filter(|_| tasks > 1) else {
+            (0..tasks).for_each(task);
+            return;
+        };
+        let expected_ns = cost.of(tasks);
+        let start = Instant::now();
+        if expected_ns >= LEAST_AWAKE_NS {
+            others.shared.run_ns.fetch_add(expected_ns.min(u64::MAX / 1024), Ordering::Relaxed);
+        }
+        let least = if others.is_any_awake() { LEAST_AWAKE_NS } else { LEAST_ASLEEP_NS };
+        if expected_ns < least {
+            (0..tasks).for_each(task);
+            cost.learn(start.elapsed(), tasks);
+            return;
+        }
+        let job = Arc::new(Job::new(tasks, self.count(), task));
+        others.announce(Some(job.clone()));
+        let own = job.work();
+        if own > 0 {
+            cost.learn(start.elapsed(), own);
+        }
+        job.wait();
+    }
+}
+
+/// The threads but the caller's.
+#[derive(Debug)]
+struct Others {
+    shared: Arc<Shared>,
+    handles: Vec<(Thread, Option<JoinHandle<()>>)>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Number of announcements; it changes after `job`.
+    news: AtomicU64,
+    job: Mutex<Option<Arc<Job>>>,
+    asleep: Vec<AtomicBool>,
+    ends: AtomicBool,
+    /// Nanoseconds of this run's dispatches that are worth sharing.
+    run_ns: AtomicU64,
+}
+
+impl Others {
+    fn start(count: usize) -> std::io::Result<Others> {
+        let asleep = (0..count).map(|_| AtomicBool::new(false)).collect();
+        let mut others = Others { shared: Arc::new(Shared { asleep, ..Shared::default() }), handles: vec![] };
+        for index in 0..count {
+            let shared = others.shared.clone();
+            let builder = std::thread::Builder::new().name(format!("monopour-{}", index + 1));
+            let handle = builder.spawn(move || shared.serve(index))?;
+            others.handles.push((handle.thread().clone(), Some(handle)));
+        }
+        Ok(others)
+    }
+
+    fn is_any_awake(&self) -> bool {
+        self.shared.asleep.iter().any(|asleep| !asleep.load(Ordering::Relaxed))
+    }
+
+    /// Gives the threads a job, or keeps them awake for one; wakes those that sleep.
+    fn announce(&self, job: Option<Arc<Job>>) {
+        *self.shared.job.lock().unwrap_or_else(PoisonError::into_inner) = job;
+        self.shared.news.fetch_add(1, Ordering::SeqCst);
+        for ((thread, _), asleep) in self.handles.iter().zip(&self.shared.asleep) {
+            if asleep.load(Ordering::SeqCst) {
+                thread.unpark();
             }
-            _ => (0..tasks).for_each(task),
         }
+    }
+}
+
+impl Drop for Others {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::SeqCst);
+        self.announce(None);
+        for (thread, handle) in &mut self.handles {
+            thread.unpark();
+            // A thread ends early only by a task's panic, which the caller of its run has seen.
+            let _ = handle.take().map(JoinHandle::join);
+        }
+    }
+}
+
+impl Shared {
+    /// Works on each job until the end.
+    fn serve(&self, index: usize) {
+        let mut seen = 0;
+        while !self.ends.load(Ordering::SeqCst) {
+            seen = self.next(seen, &self.asleep[index]);
+            let job = self.job.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Some(job) = job {
+                job.work();
+            }
+        }
+    }
+
+    /// Waits until the number of announcements is not `seen`, and returns it.
+    fn next(&self, seen: u64, asleep: &AtomicBool) -> u64 {
+        let start = Instant::now();
+        loop {
+            for _ in 0..64 {
+                let news = self.news.load(Ordering::SeqCst);
+                if news != seen {
+                    return news;
+                }
+                std::hint::spin_loop();
+            }
+            if start.elapsed() >= AWAKE {
+                // Said before the last look, so that an announcement after it unparks this thread.
+                asleep.store(true, Ordering::SeqCst);
+                while self.news.load(Ordering::SeqCst) == seen {
+                    std::thread::park();
+                }
+                asleep.store(false, Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+/// The tasks of a dispatch.
+struct Job {
+    task: Box<dyn Fn(usize) + Send + Sync>,
+    tasks: usize,
+    threads: usize,
+    /// The first task that no thread has taken.
+    next: AtomicUsize,
+    /// Tasks that are not done.
+    left: AtomicUsize,
+    has_panicked: AtomicBool,
+}
+
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Job({} of {} tasks left)", self.left.load(Ordering::Relaxed), self.tasks)
+    }
+}
+
+impl Job {
+    fn new(tasks: usize, threads: usize, task: impl Fn(usize) + Send + Sync + 'static) -> Job {
+        let (next, left) = (AtomicUsize::new(0), AtomicUsize::new(tasks));
+        Job { task: Box::new(task), tasks, threads, next, left, has_panicked: AtomicBool::new(false) }
+    }
+
+    /// Runs tasks until none is open; returns how many it ran.
+    fn work(&self) -> usize {
+        /// Counts the tasks as done even if one panics, so that the caller does not wait for ever.
+        struct Taken<'a>(&'a Job, usize);
+        impl Drop for Taken<'_> {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.has_panicked.store(true, Ordering::Relaxed);
+                }
+                self.0.left.fetch_sub(self.1, Ordering::Release);
+            }
+        }
+        let mut own = 0;
+        let part = |next: usize| (self.tasks - next).div_ceil(self.threads * PARTS_PER_THREAD);
+        let take = |next: usize| (next < self.tasks).then(|| next + part(next));
+        while let Ok(first) = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            let taken = Taken(self, part(first));
+            (first..first + taken.1).for_each(&self.task);
+            own += taken.1;
+        }
+        own
+    }
+
+    /// Waits until all tasks are done.
+    ///
+    /// # Panics
+    /// If a task has.
+    fn wait(&self) {
+        let start = Instant::now();
+        while self.left.load(Ordering::Acquire) > 0 {
+            if start.elapsed() < PATIENCE {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        assert!(!self.has_panicked.load(Ordering::Relaxed), "a task panicked on another thread");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
+
+    /// How often each task ran.
+    fn hits(threads: &Threads, tasks: usize, cost: &mut Cost) -> Vec<u32> {
+        let hits: Arc<Vec<AtomicU32>> = Arc::new((0..tasks).map(|_| AtomicU32::new(0)).collect());
+        let counted = hits.clone();
+        threads.enter(|| {
+            threads.for_each(tasks, cost, move |n| {
+                counted[n].fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        hits.iter().map(|hit| hit.load(Ordering::Relaxed)).collect()
+    }
 
     #[test]
     fn every_task_runs_once_on_any_number_of_threads() {
-        for count in [1, 2, 5] {
+        for count in [1, 2, 3, 7] {
             let threads = Threads::new(count).unwrap();
             assert_eq!(threads.count(), count);
-            let hits: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
-            threads.enter(|| {
-                threads.for_each(hits.len(), |n| {
-                    hits[n].fetch_add(1, Ordering::Relaxed);
-                });
-            });
-            assert!(hits.iter().all(|hit| hit.load(Ordering::Relaxed) == 1));
+            for tasks in [0, 1, 2, 5, 1000] {
+                // Shared by its cost, computed alone by its cost, and asleep before.
+                for ns in [None, Some(1e9), Some(1e-3)] {
+                    assert_eq!(hits(&threads, tasks, &mut Cost { ns_per_task: ns }), vec![1; tasks], "{count} threads");
+                }
+                std::thread::sleep(AWAKE * 2);
+                assert_eq!(hits(&threads, tasks, &mut Cost { ns_per_task: Some(1e9) }), vec![1; tasks]);
+            }
         }
+    }
+
+    #[test]
+    fn small_work_stays_with_the_caller_and_large_work_is_shared() {
+        let threads = Threads::new(2).unwrap();
+        let ids = |ns: f64| {
+            let ids = Arc::new(Mutex::new(vec![]));
+            let seen = ids.clone();
+            threads.for_each(16, &mut Cost { ns_per_task: Some(ns) }, move |_| {
+                std::thread::sleep(Duration::from_micros(200));
+                seen.lock().unwrap().push(std::thread::current().id());
+            });
+            let mut ids = ids.lock().unwrap().clone();
+            ids.sort_by_key(|id| format!("{id:?}"));
+            ids.dedup();
+            ids
+        };
+        assert_eq!(ids(1.0), [std::thread::current().id()]);
+        // A thread that the machine starts late may miss a dispatch, not twenty of 3 ms.
+        assert!((0..20).any(|_| ids(1e6).len() == 2));
+    }
+
+    #[test]
+    fn costs_are_learnt() {
+        let threads = Threads::new(2).unwrap();
+        let mut cost = Cost::default();
+        assert_eq!(cost.of(3), u64::MAX);
+        threads.for_each(4, &mut cost, |_| std::thread::sleep(Duration::from_millis(1)));
+        assert!(cost.of(1) >= 1_000_000, "{cost:?}");
+    }
+
+    #[test]
+    fn a_panic_of_a_task_reaches_the_caller() {
+        let threads = Threads::new(3).unwrap();
+        let run = std::panic::AssertUnwindSafe(|| {
+            threads.for_each(64, &mut Cost::default(), |n| {
+                std::thread::sleep(Duration::from_micros(100));
+                assert!(n < 60, "task {n}");
+            });
+        });
+        assert!(std::panic::catch_unwind(run).is_err());
+        assert_eq!(hits(&threads, 10, &mut Cost::default()), vec![1; 10], "the others still serve");
     }
 }

@@ -6,7 +6,7 @@ use super::{Arg, Backend, Copy, Gate};
 use crate::error::Error;
 use crate::ffi::{HostMemory, NativeKernel};
 use crate::stats::RunCounts;
-use crate::threads::Threads;
+use crate::threads::{Cost, Threads};
 use crate::trace::Recorder;
 
 /// The most tasks of one dispatch: their number must fit a `usize` on every machine.
@@ -15,8 +15,8 @@ const MAX_TASKS: u64 = u32::MAX as u64;
 /// Native kernels and their threads.
 pub(crate) struct CpuBackend {
     pub threads: Threads,
-    /// The loaded kernels with their descriptions.
-    pub kernels: Vec<(NativeKernel, CpuKernel)>,
+    /// The loaded kernels with their descriptions, and the time of their tasks.
+    pub kernels: Vec<(NativeKernel, CpuKernel, Cost)>,
     pub recorder: Recorder,
 }
 
@@ -28,7 +28,7 @@ impl CpuBackend {
 }
 
 impl Gate for Threads {
-    fn run<T: Send>(&self, f: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    fn run<T>(&self, f: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         self.enter(f)
     }
 }
@@ -47,7 +47,7 @@ impl Backend for CpuBackend {
 
     fn kernel(&self, index: usize) -> Option<(&str, usize, usize)> {
         let found = self.kernels.get(index);
-        found.map(|(_, kernel)| (kernel.symbol.as_str(), kernel.args as usize, kernel.scalars as usize))
+        found.map(|(_, kernel, _)| (kernel.symbol.as_str(), kernel.args as usize, kernel.scalars as usize))
     }
 
     fn dispatch(
@@ -58,7 +58,7 @@ impl Backend for CpuBackend {
         [x, y, z]: [u64; 3],
         counts: &mut RunCounts,
     ) -> Result<(), Error> {
-        let (native, described) = &self.kernels[kernel];
+        let (native, described, cost) = &mut self.kernels[kernel];
         let tasks = x.checked_mul(y).and_then(|tasks| tasks.checked_mul(z)).filter(|&tasks| tasks <= MAX_TASKS);
         let Some(tasks) = tasks else {
             let subject = format!("kernel `{}`", described.symbol);
@@ -69,7 +69,8 @@ impl Backend for CpuBackend {
         let slots: Vec<u64> = addresses.chain(scalars.iter().copied()).collect();
         let ids = described.ids as usize;
         let span = self.recorder.start();
-        self.threads.for_each(tasks as usize, |task| {
+        let native = native.clone();
+        self.threads.for_each(tasks as usize, cost, move |task| {
             // The innermost dimension varies fastest: neighbouring tasks touch neighbouring memory.
             let task = task as u64;
             let all = [(task / x / y) as i64, (task / x % y) as i64, (task % x) as i64];

@@ -359,7 +359,7 @@ const COPY_NUMBER: u64 = 1 << 61;
 const WRITE_WGSL: &str = include_str!("../../../shaders/runtime/write.wgsl");
 
 impl Gate for GpuDevice {
-    fn run<T: Send>(&self, f: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    fn run<T>(&self, f: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         self.scoped("a run", f)
     }
 }

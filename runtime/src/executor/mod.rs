@@ -57,7 +57,7 @@ pub(crate) trait Backend: Send {
 
 /// Brackets a run, on the thread that it needs.
 pub(crate) trait Gate {
-    fn run<T: Send>(&self, f: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error>;
+    fn run<T>(&self, f: impl FnOnce() -> Result<T, Error>) -> Result<T, Error>;
 }
 
 /// A range of a buffer.
