@@ -299,6 +299,44 @@ fn each_axis_is_resized_by_its_own_rounding() {
     check(&proto, &[given], &[1, 1, 4, 2], &[0.0, 2.0, 0.0, 2.0, 3.0, 5.0, 3.0, 5.0]);
 }
 
+/// Growth by whole numbers repeats elements in some modes, and takes others in the rest.
+#[test]
+fn images_that_grow_by_whole_numbers_take_the_nearest_elements() {
+    let (height, width) = (3, 5);
+    let given = from_f32(&[1, 2, height, width], &(0..30).map(|n| n as f32).collect::<Vec<_>>());
+    let round: [(&'static str, fn(f64) -> f64); 4] = [
+        ("round_prefer_floor", |place| (place - 0.5).ceil()),
+        ("round_prefer_ceil", |place| (place + 0.5).floor()),
+        ("floor", f64::floor),
+        ("ceil", f64::ceil),
+    ];
+    let places: [(&'static str, fn(f64, f64) -> f64); 2] =
+        [("asymmetric", |at, by| at / by), ("half_pixel", |at, by| (at + 0.5) / by - 0.5)];
+    for (rows, columns) in [(2, 2), (1, 4), (3, 2)] {
+        for ((rounding, rounded), (transformation, place)) in
+            round.iter().flat_map(|r| places.iter().map(move |p| (r, p)))
+        {
+            let scales = floats("s", &[4], &[1.0, 1.0, rows as f32, columns as f32]);
+            let resize = text(node("Resize(x, , s) -> y", &[]), "nearest_mode", rounding);
+            let resize = text(resize, "coordinate_transformation_mode", transformation);
+            let inputs = vec![input("x", DataType::F32, &["1", "2", "h", "5"])];
+            let proto = version(model(inputs, vec![resize], vec![scales], "y"), 13);
+            let nearest = |at: usize, by: usize, size: usize| {
+                rounded(place(at as f64, by as f64)).clamp(0.0, (size - 1) as f64) as usize
+            };
+            let (tall, wide) = (height * rows, width * columns);
+            let mut wanted = vec![];
+            for channel in 0..2 {
+                for (i, j) in (0..tall).flat_map(|i| (0..wide).map(move |j| (i, j))) {
+                    let (row, column) = (nearest(i, rows, height), nearest(j, columns, width));
+                    wanted.push(((channel * height + row) * width + column) as f32);
+                }
+            }
+            check_all(&proto, std::slice::from_ref(&given), &from_f32(&[1, 2, tall, wide], &wanted));
+        }
+    }
+}
+
 #[test]
 fn types_of_further_results() {
     let inputs = vec![input("x", DataType::F32, &["2"])];

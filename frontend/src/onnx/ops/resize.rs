@@ -1,7 +1,7 @@
 //! Images resized: elements taken, or weighted along one axis after the other.
 //!
 //! ```text
-//! nearest    one element                 all axes at once
+//! nearest    one element                 all axes at once; each repeated, where the image grows by whole factors
 //! linear     two elements per axis       all axes at once
 //! cubic      four elements               an axis at a time
 //! antialias  a stretched kernel's        an axis at a time, its weights a small tensor
@@ -84,6 +84,9 @@ fn resize<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         return Ok(vec![x.clone()]);
     }
     let kernel = kernel(cx)?;
+    if let Some(factors) = repetitions(x, &shape, &all, kernel) {
+        return Ok(vec![repeated(b, x, &shape, &factors)?]);
+    }
     if matches!(kernel.mode, Mode::Nearest(_)) {
         return Ok(vec![joint(b, x, shape, &all, kernel)?]);
     }
@@ -102,6 +105,39 @@ fn resize<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         };
     }
     Ok(vec![result])
+}
+
+/// How often each element is repeated along each dimension, where that is the result.
+fn repetitions(x: &Operand, shape: &[Dim], all: &[Along], kernel: Kernel) -> Option<Vec<i64>> {
+    let Mode::Nearest(rounding) = kernel.mode else { return None };
+    let nearest: fn(f64) -> f64 = match rounding {
+        Rounding::PreferFloor => |place| (place - 0.5).ceil(),
+        Rounding::PreferCeil => |place| (place + 0.5).floor(),
+        Rounding::Ceil => f64::ceil,
+        Rounding::Floor | Rounding::ByScale => f64::floor,
+    };
+    let mut factors = vec![1; x.rank()];
+    for along in all {
+        let (factor, places) = along.whole_growth(&x.shape[along.dim], &shape[along.dim])?;
+        if kernel.beyond.is_some() || places.into_iter().any(|place| nearest(place) != 0.0) {
+            return None;
+        }
+        factors[along.dim] = factor;
+    }
+    Some(factors)
+}
+
+/// Each element that many times along each dimension: a broadcast, which fuses as a gather does not.
+fn repeated<'c>(b: &mut Builder<'c>, x: &Operand<'c>, shape: &[Dim], factors: &[i64]) -> Result<Operand<'c>, Failure> {
+    let apart = |each: &dyn Fn(i64) -> i64| -> Vec<Dim> {
+        let dims = x.shape.iter().zip(factors);
+        dims.flat_map(|(size, factor)| [Some(size.clone()), (*factor > 1).then(|| Dim::constant(each(*factor)))])
+            .flatten()
+            .collect()
+    };
+    let elements = b.reshaped(x, &apart(&|_| 1))?;
+    let repeated = super::shapes::broadcast_to(b, &elements, apart(&|factor| factor))?;
+    b.reshaped(&repeated, shape)
 }
 
 /// The number beyond the image where a coordinate is outside.

@@ -246,6 +246,23 @@ fn by_sizes<'c>(
 }
 
 impl<'c> Along<'c> {
+    /// The factor by which the image grows, if it is whole, with the exact place in the image of each result of the first
+    /// element; those of the next one are one further, and so on.
+    pub fn whole_growth(&self, size: &Dim, grown: &Dim) -> Option<(i64, Vec<f64>)> {
+        let factor = self.scale.known().filter(|scale| scale.fract() == 0.0 && (2.0..=MAX_RATIO).contains(scale))?;
+        if *grown != size.times(factor as i64) {
+            return None;
+        }
+        let place: fn(f64, f64) -> f64 = match self.transformation {
+            Transformation::Asymmetric => |at, factor| at / factor,
+            Transformation::HalfPixel | Transformation::PytorchHalfPixel | Transformation::HalfPixelSymmetric => {
+                |at, factor| (at + 0.5) / factor - 0.5
+            }
+            Transformation::AlignCorners | Transformation::Crop => return None,
+        };
+        Some((factor as i64, (0..factor as i64).map(|at| place(at as f64, factor)).collect()))
+    }
+
     /// The first and last place of the image, and `more` on each side.
     pub fn range(&self, b: &mut Builder<'c>, more: f64) -> Result<[Value<'c>; 2], Failure> {
         let length = self.length.value(b);
