@@ -172,6 +172,42 @@ fn products_of_dequantised_factors_are_of_integers() {
     check(&dequantized("0.5", &filter), &[x, f32s(&[20], &ramp(20))], 1e-4);
 }
 
+/// The convolution of [`dequantized`] with an input that is quantised here, to 8 bits with a sign, and also read elsewhere.
+fn quantized_here(zero: &str, filter: &str) -> String {
+    let quantize = "
+  %ei = tensor.empty() : tensor<8x9x14xi8>
+  %x = linalg.generic {indexing_maps = [#image, #image], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]}
+    ins(%xf : tensor<8x9x14xf32>) outs(%ei : tensor<8x9x14xi8>) {
+  ^bb0(%q: f32, %o: i8):
+    %low = arith.constant -128.0 : f32
+    %high = arith.constant 127.0 : f32
+    %u = math.roundeven %q : f32
+    %v = arith.maximumf %u, %low : f32
+    %w = arith.minimumf %v, %high : f32
+    %r = arith.fptosi %w : f32 to i8
+    linalg.yield %r : i8
+  } -> tensor<8x9x14xi8>
+  %zero =";
+    let text = dequantized(zero, filter).replace("%x: tensor<8x9x14xi8>", "%xf: tensor<8x9x14xf32>");
+    let text = text.replace(
+        "-> tensor<20x9x14xf32> {\n  %zero =",
+        &format!("-> (tensor<20x9x14xf32>, tensor<8x9x14xf32>) {{{quantize}"),
+    );
+    let text = text.replace("uitofp", "sitofp");
+    text.replace("return %r : tensor<20x9x14xf32>", "return %r, %a : tensor<20x9x14xf32>, tensor<8x9x14xf32>")
+}
+
+/// With VNNI the input has 128 more, and no sign, between the dispatches.
+#[test]
+fn factors_with_a_sign_are_quantised_without() {
+    let filter = dense("20x8x3x3", &bytes(20 * 8 * 9, 151));
+    let x: Vec<f32> = (0..8 * 9 * 14).map(|n| (n * 37 % 301) as f32 - 150.5).collect();
+    for zero in ["0.0", "-7.0"] {
+        let inputs = [f32s(&[8, 9, 14], &x), f32s(&[20], &ramp(20))];
+        assert_eq!(check(&quantized_here(zero, &filter), &inputs, 1e-5), 3, "zero point {zero}");
+    }
+}
+
 /// A product with weights of 4 bits: two numbers in a byte, a scale for 32.
 fn packed(rows: usize) -> String {
     format!(

@@ -49,8 +49,11 @@ impl<'c> Narrowing<'c, '_> {
 
     fn by_constant(&mut self, op: Op<'c>, given: usize, constant: usize) -> Result<bool, Diagnostics> {
         let Some(empty) = starts_at_zero(op).filter(|_| is_short(op)) else { return Ok(false) };
-        let Some(x) = self.scaled(op.operand(given))? else { return Ok(false) };
-        let (Some(w), Scales::One(scale)) = (self.scaled(op.operand(constant))?, x.scales) else { return Ok(false) };
+        let Some(x) = self.scaled(op.operand(given), false)? else { return Ok(false) };
+        let (Some(w), Scales::One(scale)) = (self.scaled(op.operand(constant), false)?, &x.scales) else {
+            return Ok(false);
+        };
+        let scale = *scale;
         let stored = |v: Value| v.defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
         if stored(x.factor.value) || !stored(w.factor.value) {
             return Ok(false);
@@ -62,6 +65,10 @@ impl<'c> Narrowing<'c, '_> {
                 let Some(value) = self.less_zero(&factor)? else { return Ok(false) };
                 Narrow::signed(value)
             }
+        };
+        let x = match self.has_signs(&weights) {
+            true => self.scaled(op.operand(given), true)?.unwrap_or(x),
+            false => x,
         };
         let sums = match x.zero {
             0 => None,
@@ -151,13 +158,21 @@ impl<'c> Narrowing<'c, '_> {
         })
     }
 
-    /// The integers behind a dequantised value, also behind padding by 0 and reshapes.
-    fn scaled(&mut self, value: Value<'c>) -> Result<Option<Scaled<'c>>, Diagnostics> {
+    /// The integers behind a dequantised value, also behind padding by 0 and reshapes; without a sign if that is asked for
+    /// and can be.
+    fn scaled(&mut self, value: Value<'c>, unsigned: bool) -> Result<Option<Scaled<'c>>, Diagnostics> {
         let Some(op) = value.defining_op() else { return Ok(None) };
         match op.name() {
-            ops::linalg::GENERIC => Ok(self.scaled_by(op)),
+            ops::linalg::GENERIC => {
+                let Some(scaled) = self.scaled_by(op) else { return Ok(None) };
+                if !unsigned {
+                    return Ok(Some(scaled));
+                }
+                let (factor, zero) = self.unsigned(scaled.factor, scaled.zero)?;
+                Ok(Some(Scaled { factor, zero, ..scaled }))
+            }
             ops::tensor::COLLAPSE_SHAPE | ops::tensor::EXPAND_SHAPE => {
-                let Some(scaled) = self.scaled(op.operand(0))? else { return Ok(None) };
+                let Some(scaled) = self.scaled(op.operand(0), unsigned)? else { return Ok(None) };
                 let first = |v: Value| v.ty().shape().and_then(|shape| shape.first().copied());
                 let kept = match scaled.scales {
                     Scales::One(_) => true,
@@ -168,7 +183,8 @@ impl<'c> Narrowing<'c, '_> {
                 Ok(Some(Scaled { factor: self.reshaped(op, factor)?, ..scaled }))
             }
             ops::tensor::INSERT_SLICE => {
-                let Some(scaled) = self.scaled(op.operand(0))?.filter(|s| matches!(s.scales, Scales::One(_))) else {
+                let Some(scaled) = self.scaled(op.operand(0), unsigned)?.filter(|s| matches!(s.scales, Scales::One(_)))
+                else {
                     return Ok(None);
                 };
                 if filled(op.operand(1)).and_then(|(number, _)| bodies::constant(number)) != Some(0.0) {

@@ -15,13 +15,17 @@
 //! A constant less a constant zero point is computed here, as 8 bits where they hold it, else 16. A factor that meets
 //! constants stays in its 8 bits: sum((x - z) * w) = sum(x * w) - z * sum(w), and the last sums are constants too.
 //! A constant filter's input channels are laid out side by side.
+//! Where a CPU multiplies elements of 8 bits only if one factor has a sign (VNNI), and both have, the one that is computed gets
+//! 128 more, as its zero point does.
 //! Limits: elementwise factors, also behind padding and reshapes.
 //!
-//! The files: `factor` (what a factor is), `constants` (those that are computed), `dequantized` (products of scaled factors).
+//! The files: `factor` (what a factor is), `constants` (those that are computed), `dequantized` (products of scaled factors),
+//! `unsigned` (factors that lose their sign).
 
 mod constants;
 mod dequantized;
 mod factor;
+mod unsigned;
 
 use crate::import::WeightTable;
 use crate::{linalg, products};
@@ -32,15 +36,18 @@ use monopour_ir::{
     Value, run_passes,
 };
 use monopour_ir::{bodies, ops};
+use monopour_program::CpuTarget;
 use std::collections::HashMap;
 
 /// Narrows the factors of all products of 32-bit integers and of dequantised floats; `weights` gets constants that are computed here.
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub fn run(module: &Module, weights: &mut WeightTable) -> Result<(), Diagnostics> {
+pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Result<(), Diagnostics> {
     run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
-    let mut narrowing = Narrowing { weights, rw: Rewriter::new(module.context()), done: HashMap::new() };
+    let one_sign = cpu.has("avx512vnni");
+    let (rw, done, unsigned) = (Rewriter::new(module.context()), HashMap::new(), HashMap::new());
+    let mut narrowing = Narrowing { weights, rw, done, one_sign, unsigned };
     for op in module.op().find_all(ops::linalg::GENERIC) {
         if is_product(op, |ty| ty.integer_width() == Some(32)) {
             narrowing.product(op)?;
@@ -66,6 +73,10 @@ struct Narrowing<'c, 'a> {
     rw: Rewriter<'c>,
     /// What each value is in fewer bits.
     done: HashMap<Value<'c>, Option<Narrow<'c>>>,
+    /// Whether factors of 8 bits multiply faster if one of them has no sign.
+    one_sign: bool,
+    /// Elements with a sign, and those with 128 more.
+    unsigned: HashMap<Value<'c>, Value<'c>>,
 }
 
 impl<'c> Narrowing<'c, '_> {
@@ -98,10 +109,15 @@ impl<'c> Narrowing<'c, '_> {
 
     /// Leaves the zero point out of a factor that meets constants, and takes its share off the result. Returns whether it did.
     fn less_sums(&mut self, op: Op<'c>, given: usize, constant: usize) -> Result<bool, Diagnostics> {
-        let Some(raw) = self.raw(op.operand(given))?.filter(|raw| raw.zero != Zero::Constant(0)) else {
-            return Ok(false);
-        };
+        let Some(raw) = self.raw(op.operand(given), false)? else { return Ok(false) };
         let Some(weights) = self.narrow(op.operand(constant))? else { return Ok(false) };
+        let raw = match self.has_signs(&weights) {
+            true => self.raw(op.operand(given), true)?.unwrap_or(raw),
+            false => raw,
+        };
+        if raw.zero == Zero::Constant(0) {
+            return Ok(false);
+        }
         let empty = filled(op.operand(2)).map(|(_, empty)| empty);
         let (Some(empty), Some(sums)) = (empty, self.sums(op, constant, &weights)?) else { return Ok(false) };
         let factors = if given == 0 { [raw.factor, weights] } else { [weights, raw.factor] };
@@ -169,17 +185,23 @@ impl<'c> Narrowing<'c, '_> {
         Ok(self.rw.create(spec)?.result(0))
     }
 
-    /// The elements of 8 bits behind a value, and the zero point that is taken off them.
-    fn raw(&mut self, value: Value<'c>) -> Result<Option<Raw<'c>>, Diagnostics> {
+    /// The elements of 8 bits behind a value, without a sign if that is asked for and can be, and the zero point that is
+    /// taken off them.
+    fn raw(&mut self, value: Value<'c>, unsigned: bool) -> Result<Option<Raw<'c>>, Diagnostics> {
         let Some(op) = value.defining_op() else { return Ok(None) };
         match op.name() {
-            ops::linalg::GENERIC => Ok(Raw::of(op)),
+            ops::linalg::GENERIC => {
+                let Some(raw) = Raw::of(op) else { return Ok(None) };
+                let Zero::Constant(zero) = raw.zero else { return Ok(Some(raw)) };
+                let (factor, zero) = if unsigned { self.unsigned(raw.factor, zero)? } else { (raw.factor, zero) };
+                Ok(Some(Raw { factor, zero: Zero::Constant(zero) }))
+            }
             ops::tensor::COLLAPSE_SHAPE | ops::tensor::EXPAND_SHAPE => {
-                let Some(raw) = self.raw(op.operand(0))? else { return Ok(None) };
+                let Some(raw) = self.raw(op.operand(0), unsigned)? else { return Ok(None) };
                 Ok(Some(Raw { factor: self.reshaped(op, raw.factor)?, ..raw }))
             }
             ops::tensor::INSERT_SLICE => {
-                let Some(raw) = self.raw(op.operand(0))? else { return Ok(None) };
+                let Some(raw) = self.raw(op.operand(0), unsigned)? else { return Ok(None) };
                 let Zero::Constant(zero) = raw.zero else { return Ok(None) };
                 let factor = self.pad(op, raw.factor, zero)?;
                 Ok(factor.map(|factor| Raw { factor, ..raw }))
