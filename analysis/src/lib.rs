@@ -19,7 +19,7 @@
 //! * [`checker`], `checker/`, `terms`: an independent check of decisions by abstract execution.
 //! * [`ownership`], `nesting`: where each allocation of a structured function on memrefs is freed.
 //! * [`lifetimes`], `lifetimes/`: the same in any control-flow graph.
-//! * [`liveness`] and [`plan`]: offsets of transient buffers in one arena.
+//! * [`liveness`] and [`plan`], `plan/`: offsets of transient buffers in one arena, by greedy orders and an exact search.
 //! * [`explain`]: sentences from reasons; [`text`], `cursor`, [`mod@print`]: facts and decisions as text.
 //! * Tests only: `reference` has the conflict rules word by word, `generate` and `ownership_runs` random functions.
 #![forbid(unsafe_code)]

@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 
 use crate::index::{BufferId, IndexVec};
 use crate::liveness::{Interval, peak_bytes};
-use crate::plan::{ALIGNMENT_BYTES, Request, plan, plan_aligned};
+use crate::plan::{ALIGNMENT_BYTES, MOST_SEARCHED, MemoryPlan, Request, plan, plan_aligned, plan_within};
 use crate::random::Random;
 
 fn check(requests: &[(u32, u32, u64)], expected: Expect) {
@@ -76,36 +76,167 @@ fn other_strategies_are_tried() {
     }
 }
 
+/// Checks that the buffers of a plan are aligned, within the arena, and apart while they are live together.
+fn check_valid(requests: &IndexVec<BufferId, Request>, plan: &MemoryPlan, align: u64) {
+    let end = |id: BufferId| plan.offsets[id] + requests[id].size_bytes;
+    let mut by_first: Vec<BufferId> = requests.ids().collect();
+    by_first.sort_by_key(|id| requests[*id].live);
+    for (i, &a) in by_first.iter().enumerate() {
+        assert_eq!(plan.offsets[a] % align, 0);
+        assert!(end(a) <= plan.peak_bytes);
+        let later = by_first[i + 1..].iter().take_while(|b| requests[**b].live.first <= requests[a].live.last);
+        for &b in later {
+            assert!(end(a) <= plan.offsets[b] || end(b) <= plan.offsets[a], "{a} and {b} overlap");
+        }
+    }
+    assert!(plan.lower_bound_bytes <= plan.peak_bytes && plan.peak_bytes <= plan.sum_bytes);
+}
+
+fn random_requests(random: &mut Random, most: u32) -> IndexVec<BufferId, Request> {
+    let count = 1 + random.below(most);
+    let span = 1 + random.below(60);
+    let longest = 1 + random.below(25);
+    (0..count)
+        .map(|_| {
+            let first = random.below(span);
+            let size_bytes = u64::from(random.below(20)) * if random.percent(30) { 1000 } else { 256 };
+            Request { live: Interval::new(first, first + random.below(longest)), size_bytes }
+        })
+        .collect()
+}
+
 #[test]
 fn plans_hold_their_promises() {
     let mut random = Random::new(1);
     let (mut peaks, mut bounds) = (0, 0);
-    for round in 0..400 {
-        let count = 1 + random.below(40);
-        let requests: IndexVec<BufferId, Request> = (0..count)
-            .map(|_| {
-                let first = random.below(60);
-                let size_bytes = u64::from(1 + random.below(20)) * if random.percent(30) { 1000 } else { 256 };
-                Request { live: Interval::new(first, first + random.below(12)), size_bytes }
-            })
-            .collect();
+    for round in 0..1000 {
+        let requests = random_requests(&mut random, 40);
         let align = if round % 3 == 0 { 1 } else { ALIGNMENT_BYTES };
-        let plan = plan_aligned(&requests, align);
-        for (a, first) in requests.iter_enumerated() {
-            assert_eq!(plan.offsets[a] % align, 0);
-            assert!(plan.offsets[a] + first.size_bytes <= plan.peak_bytes);
-            for (b, second) in requests.iter_enumerated().filter(|&(b, _)| b > a) {
-                let apart = plan.offsets[a] + first.size_bytes <= plan.offsets[b]
-                    || plan.offsets[b] + second.size_bytes <= plan.offsets[a];
-                assert!(apart || !first.live.overlaps(second.live), "round {round}: {a} and {b} overlap");
-            }
-        }
-        assert!(plan.lower_bound_bytes <= plan.peak_bytes && plan.peak_bytes <= plan.sum_bytes);
+        let plan = plan_within(&requests, align, 3_000);
+        check_valid(&requests, &plan, align);
         peaks += plan.peak_bytes;
         bounds += plan.lower_bound_bytes;
-        assert_eq!(plan, plan_aligned(&requests, align), "plans depend on requests only");
+        if round % 10 == 0 {
+            assert_eq!(plan, plan_within(&requests, align, 3_000), "plans depend on requests only");
+        }
     }
-    assert!(peaks * 100 <= bounds * 105, "plans of {peaks} bytes where {bounds} may do");
+    assert!(peaks * 1000 <= bounds * 1005, "plans of {peaks} bytes where {bounds} may do");
+}
+
+/// The least peak below `least` of all orders in which buffers are put onto what is live with them: one of these orders
+/// is that of the offsets of a best plan.
+fn least_peak(rest: &[Request], placed: &mut Vec<(Request, u64)>, mut least: u64) -> u64 {
+    let peak = placed.iter().map(|(request, offset)| offset + request.size_bytes).max().unwrap_or(0);
+    if rest.is_empty() || peak >= least {
+        return least.min(peak);
+    }
+    for (i, next) in rest.iter().enumerate() {
+        let below = placed.iter().filter(|(other, _)| other.live.overlaps(next.live));
+        let offset = below.map(|(other, offset)| offset + other.size_bytes).max().unwrap_or(0);
+        let others: Vec<Request> = rest.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, r)| *r).collect();
+        placed.push((*next, offset));
+        least = least_peak(&others, placed, least);
+        placed.pop();
+    }
+    least
+}
+
+#[test]
+fn small_plans_are_the_best_there_are() {
+    let mut random = Random::new(2);
+    for _ in 0..1500 {
+        let requests: IndexVec<BufferId, Request> = (0..3 + random.below(5))
+            .map(|_| {
+                let first = random.below(9);
+                let size_bytes = u64::from(1 + random.below(3));
+                Request { live: Interval::new(first, first + random.below(5)), size_bytes }
+            })
+            .collect();
+        let plan = plan_aligned(&requests, 1);
+        check_valid(&requests, &plan, 1);
+        let all: Vec<Request> = requests.iter().copied().collect();
+        assert_eq!(plan.peak_bytes, least_peak(&all, &mut vec![], u64::MAX), "{all:?}");
+    }
+}
+
+/// A rectangle of bytes and time, cut again and again: the buffers fit into `capacity` without a gap.
+fn cut(random: &mut Random, count: usize, capacity: u32, time: u32) -> IndexVec<BufferId, Request> {
+    let mut parts = vec![(0, time, capacity)];
+    while parts.len() < count {
+        let i = random.below(parts.len() as u32) as usize;
+        let (first, end, size) = parts[i];
+        if random.percent(50) && size > 1 {
+            let lower = 1 + random.below(size - 1);
+            parts[i].2 = lower;
+            parts.push((first, end, size - lower));
+        } else if end - first > 1 {
+            let middle = first + 1 + random.below(end - first - 1);
+            parts[i].1 = middle;
+            parts.push((middle, end, size));
+        }
+    }
+    let request = |&(first, end, size): &(u32, u32, u32)| Request {
+        live: Interval::new(first, end - 1),
+        size_bytes: u64::from(size) * 256,
+    };
+    parts.iter().map(request).collect()
+}
+
+/// How many of 10 cut rectangles of so many buffers fit into their capacity again, within so many steps.
+fn solved(count: usize, steps: u64) -> usize {
+    let mut random = Random::new(count as u64);
+    let solved = (0..10).filter(|_| {
+        let requests = cut(&mut random, count, 1024, 3000);
+        let plan = plan_within(&requests, ALIGNMENT_BYTES, steps);
+        check_valid(&requests, &plan, ALIGNMENT_BYTES);
+        assert_eq!(plan.lower_bound_bytes, 1024 * 256);
+        plan.peak_bytes == plan.lower_bound_bytes
+    });
+    solved.count()
+}
+
+#[test]
+fn cut_rectangles_are_put_together_again() {
+    let found = [50, 100, 200, 300].map(|count| solved(count, 400_000));
+    // 200 and more are found with more steps (docs/measurements/memory-plan.md), which tests without optimisation lack.
+    let least = [10, 10, 7, 2];
+    assert!(found.iter().zip(&least).all(|(found, least)| found >= least), "{found:?}");
+}
+
+/// A descent as deep as there may be, on a stack of two megabytes.
+#[test]
+fn descents_are_as_deep_as_there_are_buffers() {
+    let requests = cut(&mut Random::new(3), MOST_SEARCHED, 1 << 20, 1 << 20);
+    check_valid(&requests, &plan_within(&requests, ALIGNMENT_BYTES, 2_500_000), ALIGNMENT_BYTES);
+}
+
+/// Layers of short-lived buffers, of which one in twenty is needed much later.
+#[test]
+fn many_buffers_of_layers_take_little_more_than_the_bound() {
+    let mut random = Random::new(4);
+    let requests: IndexVec<BufferId, Request> = (0..5000)
+        .map(|i| {
+            let length = if random.percent(5) { random.below(250) } else { 1 + random.below(4) };
+            Request { live: Interval::new(i, i + length), size_bytes: 256 * u64::from(1 + random.below(4096)) }
+        })
+        .collect();
+    let plan = plan(&requests);
+    check_valid(&requests, &plan, ALIGNMENT_BYTES);
+    assert!(plan.peak_bytes * 100 <= plan.lower_bound_bytes * 103, "{} {}", plan.peak_bytes, plan.lower_bound_bytes);
+}
+
+/// What a backward pass needs: lifetimes within each other, among short ones.
+#[test]
+fn many_nested_buffers_take_little_more_than_the_bound() {
+    let mut random = Random::new(5);
+    let count = 3000;
+    let nested = (0..count).map(|i| Interval::new(i, 2 * count - i));
+    let short = (0..count).map(|i| Interval::new(2 * i, 2 * i + 2));
+    let requests: IndexVec<BufferId, Request> =
+        nested.chain(short).map(|live| Request { live, size_bytes: 256 * u64::from(1 + random.below(4096)) }).collect();
+    let plan = plan(&requests);
+    check_valid(&requests, &plan, ALIGNMENT_BYTES);
+    assert!(plan.peak_bytes * 100 <= plan.lower_bound_bytes * 101, "{} {}", plan.peak_bytes, plan.lower_bound_bytes);
 }
 
 #[test]
