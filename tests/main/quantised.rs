@@ -3,8 +3,9 @@
 
 use crate::backend::from_runtime;
 use crate::host::{devices, evaluated, f32s, ramp, raw, run};
-use monopour::program::DType;
+use monopour::program::{CpuTarget, DType};
 use monopour::runtime::HostTensor;
+use monopour::{CompileOptions, TargetDescription, compile};
 use monopour_testkit::approx::{Tolerance, compare};
 
 /// Bytes of all sizes, the same in every run.
@@ -197,7 +198,7 @@ fn quantized_here(zero: &str, filter: &str) -> String {
     text.replace("return %r : tensor<20x9x14xf32>", "return %r, %a : tensor<20x9x14xf32>, tensor<8x9x14xf32>")
 }
 
-/// With VNNI the input has 128 more, and no sign, between the dispatches.
+/// On x86 the input has 128 more, and no sign, between the dispatches.
 #[test]
 fn factors_with_a_sign_are_quantised_without() {
     let filter = dense("20x8x3x3", &bytes(20 * 8 * 9, 151));
@@ -206,6 +207,11 @@ fn factors_with_a_sign_are_quantised_without() {
         let inputs = [f32s(&[8, 9, 14], &x), f32s(&[20], &ramp(20))];
         assert_eq!(check(&quantized_here(zero, &filter), &inputs, 1e-5), 3, "zero point {zero}");
     }
+    let target = TargetDescription::Cpu(CpuTarget::parse("x86-64-v4-vnni").unwrap());
+    let options = CompileOptions { targets: vec![target], dump_after: vec!["llvm".into()], ..Default::default() };
+    let compiled = compile(quantized_here("-7.0", &filter).as_bytes(), "q.mlir", &options).unwrap();
+    let ir = &compiled.report.dumps[0].text;
+    assert!(ir.contains("vpdpbusd") && !ir.contains("pmaddw"), "{ir}");
 }
 
 /// A product with weights of 4 bits: two numbers in a byte, a scale for 32.

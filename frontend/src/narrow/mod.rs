@@ -15,8 +15,8 @@
 //! A constant less a constant zero point is computed here, as 8 bits where they hold it, else 16. A factor that meets
 //! constants stays in its 8 bits: sum((x - z) * w) = sum(x * w) - z * sum(w), and the last sums are constants too.
 //! A constant filter's input channels are laid out side by side.
-//! Where a CPU multiplies elements of 8 bits only if one factor has a sign (VNNI), and both have, the one that is computed gets
-//! 128 more, as its zero point does.
+//! x86's `vpdpbusd` (VNNI) multiplies elements of 8 bits if one factor has a sign and the other has none. Where both have one,
+//! the one that is computed gets 128 more, as its zero point does: on every x86, so that kernels are the same but for the target.
 //! Limits: elementwise factors, also behind padding and reshapes.
 //!
 //! The files: `factor` (what a factor is), `constants` (those that are computed), `dequantized` (products of scaled factors),
@@ -45,7 +45,7 @@ use std::collections::HashMap;
 /// None of its own; what MLIR's op builders report.
 pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Result<(), Diagnostics> {
     run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
-    let one_sign = cpu.has("avx512vnni");
+    let one_sign = cpu.arch == "x86_64";
     let (rw, done, unsigned) = (Rewriter::new(module.context()), HashMap::new(), HashMap::new());
     let mut narrowing = Narrowing { weights, rw, done, one_sign, unsigned };
     for op in module.op().find_all(ops::linalg::GENERIC) {
