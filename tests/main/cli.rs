@@ -166,7 +166,7 @@ fn devices_are_listed_and_described() {
 #[test]
 fn every_command_has_help_with_an_example_and_shells_complete() {
     let folder = folder("help");
-    for command in ["run", "compile", "explain", "inspect", "devices", "completions"] {
+    for command in ["run", "compile", "explain", "inspect", "plan", "devices", "completions"] {
         let help = done(&folder, &[command, "--help"]);
         assert!(help.contains("Example: monopour ") && help.contains(command), "{help}");
     }
@@ -302,5 +302,49 @@ fn sizes_of_onnx_models_are_given_once_and_shown() {
     let run = ["run", "m.onnx", "--device", "cpu", "--input", "x=x.pb", "--outputs", "out"];
     done(&folder, &run);
     assert_eq!(npy::read(&folder.join("out/y.npy")).unwrap().to_f64(), [1.0, 7.0, 3.0]);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Bounds of any size, in any order, and lines that are wrong.
+#[test]
+fn the_buffers_of_a_trace_are_placed() {
+    let folder = folder("plan");
+    let trace = "id,lower,upper,size\n\na,0,4,100\nb,4,18446744073709551615,300\nc, 0, 4, 300\nd,5,9,100\ne,9,10,0\n";
+    std::fs::write(folder.join("t.csv"), trace).unwrap();
+    let out = done(&folder, &["plan", "t.csv", "--json", "--placement", "p.csv", "--capacity", "400"]);
+    let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let bytes = |name: &str| found[name].as_u64().unwrap();
+    assert_eq!(
+        (bytes("buffers"), bytes("peak_bytes"), bytes("lower_bound_bytes"), bytes("sum_bytes")),
+        (5, 400, 400, 800)
+    );
+    let placed = std::fs::read_to_string(folder.join("p.csv")).unwrap();
+    let mut lines = placed.lines();
+    assert_eq!(lines.next(), Some("id,offset"));
+    let offsets: Vec<(&str, u64)> =
+        lines.map(|line| line.split_once(',').unwrap()).map(|(id, at)| (id, at.parse().unwrap())).collect();
+    assert_eq!(offsets.iter().map(|(id, _)| *id).collect::<String>(), "abcde");
+    let apart = |x: usize, x_bytes, y: usize, y_bytes| {
+        offsets[x].1 + x_bytes <= offsets[y].1 || offsets[y].1 + y_bytes <= offsets[x].1
+    };
+    assert!(apart(0, 100, 2, 300) && apart(1, 300, 3, 100), "{offsets:?}");
+
+    let (status, out, err) = start(&folder, &["plan", "t.csv", "--alignment", "256", "--capacity", "767"]);
+    assert_eq!(status, Some(1));
+    assert!(out.contains("peak         768 bytes"), "{out}");
+    assert!(err.contains("error[I0036]: the buffers take 768 bytes") && err.contains("no placement fits"), "{err}");
+    for (line, expected) in [
+        ("f,3,3,1", "t.csv:8"),
+        ("f,3,4", "four columns, not 3"),
+        ("f,-1,4,1", "lower is '-1'"),
+        ("f,1,4,99999999999999999999", "size is '99999999999999999999'"),
+    ] {
+        std::fs::write(folder.join("t.csv"), format!("{trace}{line}\n")).unwrap();
+        fails(&folder, &["plan", "t.csv"], 1, expected);
+    }
+    std::fs::write(folder.join("t.csv"), "a,0,4,100\n").unwrap();
+    fails(&folder, &["plan", "t.csv"], 1, "error[I0035]");
+    fails(&folder, &["plan", "none.csv"], 1, "error[I0031]");
+    fails(&folder, &["plan", "t.csv", "--alignment", "0"], 2, "alignment");
     std::fs::remove_dir_all(&folder).unwrap();
 }

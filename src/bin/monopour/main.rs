@@ -20,6 +20,7 @@ mod names;
 #[cfg(feature = "compiler")]
 mod opt;
 mod outputs;
+mod plan;
 mod progress;
 mod run;
 #[cfg(feature = "compiler")]
@@ -68,6 +69,7 @@ enum Command {
     #[cfg(feature = "compiler")]
     Explain(explain::ExplainArgs),
     Inspect(inspect::InspectArgs),
+    Plan(plan::PlanArgs),
     Devices(devices::DevicesArgs),
     /// Print a completion script for a shell.
     #[command(after_help = "Example: monopour completions bash > /etc/bash_completion.d/monopour")]
@@ -114,6 +116,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         #[cfg(feature = "compiler")]
         Command::Explain(args) => explain::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
