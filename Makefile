@@ -15,16 +15,19 @@ ONNX_MODELS ?= target/onnx-models
 MINILM_VERSION := 0.1.0
 MINILM := $(VENV)/minilm-$(MINILM_VERSION)-onnx-$(ONNX_VERSION)
 DEVICE ?= auto
+AARCH64 := aarch64-unknown-linux-gnu
+AARCH64_QEMU := qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu
 # Lavapipe is part of the set-up on Linux; with it a device test that finds no adapter is a failure, not a skip.
 # Asked in the recipe, because the set-up before it may just have installed it.
 require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
 
-.PHONY: help setup build demo test test-full check examples mutants bench bench-peers bench-ops onnx-suite onnx-models embed upstream-suite clean
+.PHONY: help setup build demo test test-full test-aarch64 check examples mutants bench bench-peers bench-ops onnx-suite onnx-models embed upstream-suite clean
 
 help:
 	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
 	@echo "make test         all tests, the long suites sampled by a fixed seed"
 	@echo "make test-full    all tests, nothing sampled"
+	@echo "make test-aarch64 the op suite, random programs and numerics as aarch64 code, under qemu (installs a cross compiler)"
 	@echo "make check        what CI checks besides the tests"
 	@echo "make mutants      a fixed sample of deliberate faults, and which of them no test finds (under an hour)"
 	@echo "make bench        our own times on the benchmark programs"
@@ -49,6 +52,16 @@ test: setup
 
 test-full: setup
 	$(require_gpu) MONOPOUR_TEST_FULL=1 $(CARGO) test --workspace --no-fail-fast
+
+# Compiles here and runs under qemu-user: the op suite, random programs, the rows of docs/numerics.md, and the CPU code
+# generator's own tests. No part of `make test`; MONOPOUR_TEST_FULL=1 samples nothing, which takes an hour or two.
+test-aarch64: setup
+	@scripts/setup.sh --aarch64
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	  $(CARGO) build --release -p monopour-runtime --example serve --target $(AARCH64)
+	MONOPOUR_AARCH64_RUNNER="$(AARCH64_QEMU) target/$(AARCH64)/release/examples/serve" sh -e -c '\
+	  $(CARGO) test --test main -- aarch64 numerics --nocapture; \
+	  $(CARGO) test -p monopour-codegen-cpu'
 
 check: setup
 	scripts/check.sh

@@ -2,6 +2,7 @@
 # Sees to it that this machine has what the build and the tests need. Quick when all of it is there.
 #   scripts/setup.sh          LLVM and MLIR 22, the software Vulkan driver, spirv-tools
 #   scripts/setup.sh --bench  also what the Python side of the benches needs
+#   scripts/setup.sh --aarch64  also what builds and runs the runtime for aarch64
 set -euo pipefail
 
 # Each with its reason; everything else comes as a dependency of these.
@@ -18,6 +19,7 @@ packages=(
   mesa-vulkan-drivers libvulkan1 # lavapipe, the GPU of machines without one
 )
 [[ "${1:-}" == --bench ]] && packages+=(python3-venv)
+[[ "${1:-}" == --aarch64 ]] && packages+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static)
 
 # A set variable wins over the default in .cargo/config.toml, for LLVM that lies elsewhere.
 own_prefix="${MLIR_SYS_220_PREFIX:-}"
@@ -32,6 +34,9 @@ fi
 if ! command -v cargo >/dev/null; then
   echo "Rust is missing: see https://rustup.rs" >&2
   exit 1
+fi
+if [[ "${1:-}" == --aarch64 ]] && command -v rustup >/dev/null; then
+  rustup -q target add aarch64-unknown-linux-gnu
 fi
 if ! command -v dpkg-query >/dev/null; then
   [[ -n "$own_prefix" || -x /usr/lib/llvm-22/bin/llvm-config ]] && exit 0

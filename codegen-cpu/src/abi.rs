@@ -168,8 +168,7 @@ fn scalar<'c>(b: &mut Builder<'c>, slot: Value<'c>, ty: Type<'c>, loc: Location<
         let spec = OpSpec::new(ops::llvm::TRUNC, loc).operands(&[value]).results(&[narrow]);
         value = b.create(spec.attr("overflowFlags", no_overflow(cx)))?.result(0);
     }
-    // Kernels hold a bf16 as an integer.
-    if ty.float_width().is_some() && !crate::brain::is(ty) {
+    if ty.float_width().is_some() {
         value = b.create(OpSpec::new(ops::llvm::BITCAST, loc).operands(&[value]).results(&[ty]))?.result(0);
     }
     Ok(value)

@@ -10,14 +10,13 @@
 //! - `copies` turns strided copies into loops;
 //! - [`vectorize`] makes vectors of leftover linalg ops;
 //! - [`loop_order`] orders the loops of those that it leaves;
-//! - [`math`] replaces math library functions, [`brain`] bf16;
+//! - [`math`] replaces math library functions, [`small_floats`] bf16, and f16 on old CPUs;
 //! - [`to_llvm`] holds the order, and runs upstream's lowerings to the llvm dialect;
 //! - [`abi`] gives each kernel the signature that the runtime calls.
 //!
 //! [`error`] has the diagnostics.
 
 pub mod abi;
-pub mod brain;
 mod copies;
 pub mod error;
 mod host_parts;
@@ -27,5 +26,6 @@ pub mod math;
 pub mod object;
 pub mod objects;
 mod parts;
+pub mod small_floats;
 pub mod to_llvm;
 pub mod vectorize;

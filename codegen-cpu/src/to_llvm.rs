@@ -6,7 +6,7 @@
 //! Limits: an op without a lowering (C0001), a call out of the object (C0008).
 
 use crate::abi::{self, KernelSignature};
-use crate::{brain, copies, error, host_parts, local_memory, loop_order, math, vectorize};
+use crate::{copies, error, host_parts, local_memory, loop_order, math, small_floats, vectorize};
 use monopour_contract::RuntimeFunction;
 use monopour_ir::ops;
 use monopour_ir::{
@@ -37,7 +37,7 @@ const DIALECTS: [&str; 13] =
 /// # Errors
 /// C0001 to C0004, C0008.
 pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Diagnostics> {
-    let kernels = collect_kernels(module)?;
+    let kernels = collect_kernels(module, target)?;
     check_all(module, |op| DIALECTS.contains(&op.dialect()) && !op.is(ops::scf::FORALL) && !op.is(ops::scf::PARALLEL))?;
     check_calls(module)?;
     let lowered = module.duplicate();
@@ -56,7 +56,7 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     }
     math::run(&lowered, target)?;
     open_dynamic_expansions(lowered.op())?;
-    brain::run(&lowered)?;
+    small_floats::run(&lowered, target)?;
     run_passes(lowered.op(), STRUCTURE)?;
     run_passes(lowered.op(), TO_LLVM)?;
     check_all(&lowered, |op| op.dialect() == "llvm" || op.is(ops::builtin::MODULE))?;
@@ -66,10 +66,15 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     Ok(lowered)
 }
 
-fn collect_kernels<'c>(module: &'c Module<'c>) -> Result<Vec<(String, KernelSignature<'c>)>, Diagnostics> {
+fn collect_kernels<'c>(
+    module: &'c Module<'c>,
+    target: &CpuTarget,
+) -> Result<Vec<(String, KernelSignature<'c>)>, Diagnostics> {
     let mut kernels = Vec::new();
     for func in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
-        kernels.push((func.symbol_name().unwrap_or_default(), abi::kernel_signature(func)?));
+        let mut signature = abi::kernel_signature(func)?;
+        signature.scalars.iter_mut().for_each(|ty| *ty = small_floats::held(*ty, target));
+        kernels.push((func.symbol_name().unwrap_or_default(), signature));
     }
     Ok(kernels)
 }

@@ -1,6 +1,6 @@
 //! Products of narrow integers, against sums of extended factors in plain Rust: exact, and by the instructions for groups.
 
-use crate::harness::{Library, can_run, compile};
+use crate::harness::{Library, can_run, compile, runs};
 use monopour_codegen_cpu::object::{Listing, listing};
 use monopour_ir::{Context, Module};
 use monopour_program::CpuTarget;
@@ -139,8 +139,8 @@ fn check(cases: &[Case]) {
         return;
     }
     let text: String = cases.iter().enumerate().map(|(i, case)| case.kernel(&format!("k{i}"))).collect();
-    for name in ["x86-64", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "generic"] {
-        let Some(target) = CpuTarget::parse(name).filter(|t| t.missing().is_empty()) else { continue };
+    for name in ["x86-64", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "generic", "aarch64"] {
+        let Some(target) = CpuTarget::parse(name).filter(runs) else { continue };
         let library = Library::load(&compile(&text, &target).unwrap());
         for (i, case) in cases.iter().enumerate() {
             let shapes = case.shapes();

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "calls compiled code through dlopen")]
 
+use crate::emulated::{COMPILER, Emulated, emulator};
 use monopour_codegen_cpu::object;
 use monopour_ir::{Context, Module};
 use monopour_program::{CpuTarget, NativeCode};
@@ -26,6 +27,11 @@ pub fn compile_module(text: &str, target: &CpuTarget) -> Result<NativeCode, mono
     object::emit(&module, target, None)
 }
 
+/// Whether this machine runs code for a CPU, under an emulator if need be.
+pub fn runs(target: &CpuTarget) -> bool {
+    target.missing().is_empty() || (target.arch == "aarch64" && emulator().is_some())
+}
+
 /// Whether compiled code can be run; says so if not.
 pub fn can_run() -> bool {
     let found = Command::new("cc").arg("--version").output().is_ok();
@@ -45,9 +51,10 @@ pub fn scratch() -> PathBuf {
     dir
 }
 
-/// A loaded shared library.
-pub struct Library {
-    handle: *mut c_void,
+/// A shared library, loaded here or by an emulated program.
+pub enum Library {
+    Here(*mut c_void),
+    Emulated(Emulated),
 }
 
 impl Library {
@@ -55,7 +62,8 @@ impl Library {
     pub fn load(code: &NativeCode) -> Library {
         let dir = scratch();
         let library = dir.join("code.so");
-        let mut link = Command::new("cc");
+        let is_native = code.arch == std::env::consts::ARCH;
+        let mut link = Command::new(if is_native { "cc" } else { COMPILER });
         link.arg("-shared").arg("-o").arg(&library);
         for (i, object) in code.objects.iter().enumerate() {
             let path = dir.join(format!("code{i}.o"));
@@ -64,19 +72,26 @@ impl Library {
         }
         let output = link.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        if !is_native {
+            return Library::Emulated(Emulated::new(dir));
+        }
         let path = CString::new(library.to_str().unwrap()).unwrap();
         // SAFETY: the path is a C string; the library has no initialisers.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
         assert!(!handle.is_null(), "{} loads", library.display());
         std::fs::remove_dir_all(dir).unwrap();
-        Library { handle }
+        Library::Here(handle)
     }
 
     /// Runs one task of a kernel on `args`.
     pub fn run(&self, kernel: &str, args: &mut [&mut Vec<f32>], ids: &[i64]) {
+        let handle = match self {
+            Library::Here(handle) => *handle,
+            Library::Emulated(library) => return library.run(kernel, args, ids),
+        };
         let name = CString::new(kernel).unwrap();
         // SAFETY: the handle is live, the name a C string.
-        let symbol = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
+        let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
         assert!(!symbol.is_null(), "{kernel} is defined");
         // SAFETY: every kernel has this signature.
         let function = unsafe { std::mem::transmute::<*mut c_void, Kernel>(symbol) };

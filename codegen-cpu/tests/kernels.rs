@@ -1,14 +1,14 @@
 //! Kernels of each form against plain Rust.
 
-use crate::harness::{Library, assert_close, can_run, compile, random};
+use crate::harness::{Library, assert_close, can_run, compile, random, runs};
 use monopour_codegen_cpu::object::{Listing, listing};
 use monopour_ir::{Context, Module};
 use monopour_program::CpuTarget;
 
 /// Every CPU whose code this machine can run.
 fn targets() -> Vec<CpuTarget> {
-    let names = ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "generic", "host"];
-    names.iter().filter_map(|n| CpuTarget::parse(n)).filter(|t| t.missing().is_empty()).collect()
+    let names = ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "generic", "aarch64", "host"];
+    names.iter().filter_map(|n| CpuTarget::parse(n)).filter(runs).collect()
 }
 
 fn matmul(a: &[f32], b: &[f32], m: usize, k: usize, n: usize) -> Vec<f32> {

@@ -1,6 +1,6 @@
 //! Errors of the math functions, as `docs/numerics.md` states them, and their special values.
 
-use crate::harness::{Library, can_run, compile, erf, erfc};
+use crate::harness::{Library, can_run, compile, erf, erfc, runs};
 use monopour_program::CpuTarget;
 
 /// One function: its op, the reference, the domain that is swept, and the bounds that `docs/numerics.md` states.
@@ -94,6 +94,9 @@ fn apply(library: &Library, op: &str, operands: &[&[f32]]) -> Vec<f32> {
     result
 }
 
+/// The bound of `atan2` in f32.
+const ANGLE_ULP: f64 = 3.5;
+
 /// Half the points evenly spread, half by exponent, so that small arguments occur.
 fn sweep((low, high): (f32, f32)) -> Vec<f32> {
     let (wide_low, wide_high) = (f64::from(low), f64::from(high));
@@ -117,10 +120,15 @@ fn error_in_ulp(found: f32, expected: f64) -> f64 {
 
 /// Levels that this machine runs, with whether they have fused multiply-add.
 fn targets() -> Vec<(CpuTarget, bool)> {
-    let levels =
-        [("x86-64", false), ("x86-64-v3", true), ("x86-64-v4", true), ("generic", cfg!(target_arch = "aarch64"))];
+    let levels = [
+        ("x86-64", false),
+        ("x86-64-v3", true),
+        ("x86-64-v4", true),
+        ("generic", cfg!(target_arch = "aarch64")),
+        ("aarch64", true),
+    ];
     let known = levels.into_iter().filter_map(|(n, fused)| CpuTarget::parse(n).map(|t| (t, fused)));
-    known.filter(|(t, _)| t.missing().is_empty()).collect()
+    known.filter(|(t, _)| runs(t)).collect()
 }
 
 #[test]
@@ -181,6 +189,29 @@ fn powers_and_their_special_values() {
                 let sign = found.is_sign_negative() == expected.is_sign_negative();
                 let equal = if expected.is_nan() { found.is_nan() } else { close && sign };
                 assert!(equal, "{} {}^{} = {found}, expected {expected}", target.cpu, x[i], y[i]);
+            }
+        }
+    }
+}
+
+#[test]
+fn angles_and_their_special_values() {
+    if !can_run() {
+        return;
+    }
+    let special = [0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, 3e38, -3e38, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+    let pairs = special.iter().flat_map(|y| special.iter().map(move |x| (*y, *x)));
+    let grid = (0..2000u16).map(|i| (f32::from(i % 50).mul_add(0.13, -3.0), f32::from(i / 50).mul_add(0.5, -10.0)));
+    let (y, x): (Vec<f32>, Vec<f32>) = pairs.chain(grid).unzip();
+    for (target, _) in targets() {
+        for vector in [false, true] {
+            let library = Library::load(&compile(&kernel("atan2", 2, vector), &target).unwrap());
+            for (i, found) in apply(&library, "atan2", &[&y, &x]).into_iter().enumerate() {
+                let expected = f64::from(y[i]).atan2(f64::from(x[i]));
+                let close = error_in_ulp(found, expected) <= ANGLE_ULP;
+                let sign = found.is_sign_negative() == expected.is_sign_negative();
+                let equal = if expected.is_nan() { found.is_nan() } else { close && sign };
+                assert!(equal, "{} atan2({}, {}) = {found}, expected {expected}", target.cpu, y[i], x[i]);
             }
         }
     }
@@ -390,12 +421,12 @@ fn half_precision_goes_through_single() {
         %h = arith.truncf %x : vector<4xf32> to vector<4xf16>\n%y = math.tanh %h : vector<4xf16>\n\
         %z = arith.extf %y : vector<4xf16> to vector<4xf32>\n\
         vector.transfer_write %z, %c[%c0] {in_bounds = [true]} : vector<4xf32>, memref<4xf32>\nreturn\n}\n";
-    let target = CpuTarget::parse("x86-64-v3").filter(|t| t.missing().is_empty());
-    let Some(target) = target else { return };
-    let library = Library::load(&compile(text, &target).unwrap());
-    let (mut a, mut c) = (vec![-2.0, 0.0, 0.5, 3.0], vec![0.0; 4]);
-    library.run("k", &mut [&mut a, &mut c], &[]);
-    for (x, y) in a.iter().zip(&c) {
-        assert!((x.tanh() - y).abs() < 1e-3, "tanh({x}) = {y}");
+    for target in ["x86-64-v2", "x86-64-v3", "aarch64"].into_iter().filter_map(CpuTarget::parse).filter(runs) {
+        let library = Library::load(&compile(text, &target).unwrap());
+        let (mut a, mut c) = (vec![-2.0, 0.0, 0.5, 3.0], vec![0.0; 4]);
+        library.run("k", &mut [&mut a, &mut c], &[]);
+        for (x, y) in a.iter().zip(&c) {
+            assert!((x.tanh() - y).abs() < 1e-3, "tanh({x}) = {y}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Linalg ops of kernels as loops over vectors, against plain Rust, over extents with every kind of remainder.
 
-use crate::harness::{Library, assert_close, can_run, compile, random};
+use crate::harness::{Library, assert_close, can_run, compile, random, runs};
 use monopour_codegen_cpu::object::{Listing, listing};
 use monopour_ir::{Context, Module};
 use monopour_program::CpuTarget;
@@ -149,8 +149,8 @@ fn check(cases: &[Case], tolerance: f32) {
         return;
     }
     let text: String = cases.iter().enumerate().map(|(i, case)| case.kernel(&format!("k{i}"))).collect();
-    for name in ["x86-64", "x86-64-v3", "x86-64-v4", "generic"] {
-        let Some(target) = CpuTarget::parse(name).filter(|t| t.missing().is_empty()) else { continue };
+    for name in ["x86-64", "x86-64-v3", "x86-64-v4", "generic", "aarch64"] {
+        let Some(target) = CpuTarget::parse(name).filter(runs) else { continue };
         let library = Library::load(&compile(&text, &target).unwrap());
         for (i, case) in cases.iter().enumerate() {
             let sizes = case.operands.iter().map(|(_, shape)| shape.iter().product::<usize>());
@@ -346,8 +346,8 @@ fn layers_with_all_that_surrounds_the_product() {
         .enumerate()
         .map(|(i, s)| dense_layer(&format!("plain{i}"), *s, false) + &dense_layer(&format!("transposed{i}"), *s, true))
         .collect();
-    for name in ["x86-64", "x86-64-v3", "x86-64-v4", "generic"] {
-        let Some(target) = CpuTarget::parse(name).filter(|t| t.missing().is_empty()) else { continue };
+    for name in ["x86-64", "x86-64-v3", "x86-64-v4", "generic", "aarch64"] {
+        let Some(target) = CpuTarget::parse(name).filter(runs) else { continue };
         let library = Library::load(&compile(&kernels, &target).unwrap());
         for (i, [m, n, k]) in shapes.iter().copied().enumerate() {
             let (mut a, mut b, mut bias) = (random(m * k, 1), random(k * n, 2), random(n, 3));

@@ -1,4 +1,4 @@
-//! Inverse circular functions of f64, all by way of the angle of a ratio.
+//! Inverse circular functions of f64, and `atan2` of f32, all by way of the angle of a ratio.
 
 use crate::emit::Emit;
 use monopour_ir::Value;
@@ -45,6 +45,20 @@ pub(crate) fn atan<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c
 }
 
 pub(crate) fn atan2<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
+    turned(e, operands, angle)
+}
+
+/// Of f32: upstream's knows neither the sign of a zero nor two infinities.
+pub(crate) fn atan2_single<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {
+    turned(e, operands, |e, ratio| e.same(ops::math::ATAN, &[ratio]))
+}
+
+/// `atan2` by the angle of a ratio of 0 and above.
+fn turned<'c>(
+    e: &mut Emit<'c, '_>,
+    operands: &[Value<'c>],
+    angle: fn(&mut Emit<'c, '_>, Value<'c>) -> Value<'c>,
+) -> Value<'c> {
     let (y, x) = (operands[0], operands[1]);
     let (b, a) = (e.abs(y), e.abs(x));
     let (zero, one) = (e.c(0.0), e.c(1.0));

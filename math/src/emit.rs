@@ -31,7 +31,7 @@ impl<'c> Emit<'c, '_> {
     }
 
     /// The op `name` on `operands`, of type `ty`.
-    fn op(&mut self, name: &str, operands: &[Value<'c>], ty: Type<'c>) -> Value<'c> {
+    pub(crate) fn op(&mut self, name: &str, operands: &[Value<'c>], ty: Type<'c>) -> Value<'c> {
         let spec = OpSpec::new(name, self.loc).operands(operands).results(&[ty]);
         self.rewriter.create(spec).expect("op of matching types builds").result(0)
     }
@@ -46,8 +46,18 @@ impl<'c> Emit<'c, '_> {
         self.over(Type::f64(self.cx()))
     }
 
+    /// This shape with element type f32.
+    pub(crate) fn single(&self) -> Type<'c> {
+        self.over(Type::f32(self.cx()))
+    }
+
+    /// This shape with integers of `bits`.
+    pub(crate) fn integer(&self, bits: u32) -> Type<'c> {
+        self.over(Type::integer(self.cx(), bits))
+    }
+
     fn i32(&self) -> Type<'c> {
-        self.over(Type::integer(self.cx(), 32))
+        self.integer(32)
     }
 
     fn splat(&mut self, attr: Attr<'c>, ty: Type<'c>) -> Value<'c> {
@@ -75,7 +85,7 @@ impl<'c> Emit<'c, '_> {
         self.int_of(value, ty)
     }
 
-    fn int_of(&mut self, value: i64, ty: Type<'c>) -> Value<'c> {
+    pub(crate) fn int_of(&mut self, value: i64, ty: Type<'c>) -> Value<'c> {
         self.splat(Attr::int(ty.element(), value), ty)
     }
 
@@ -172,10 +182,13 @@ impl<'c> Emit<'c, '_> {
         let bits = if a.ty().element().float_width() == Some(64) { self.i64() } else { self.i32() };
         let zero = self.int_of(0, bits);
         let bits = self.op(ops::arith::BITCAST, &[a], bits);
-        let ty = self.over(Type::integer(self.cx(), 1));
-        let attr = CmpIPredicate::Slt.to_attr(self.cx());
-        let spec =
-            OpSpec::new(ops::arith::CMPI, self.loc).operands(&[bits, zero]).results(&[ty]).attr("predicate", attr);
+        self.compare_int(CmpIPredicate::Slt, bits, zero)
+    }
+
+    /// A comparison of integers.
+    pub(crate) fn compare_int(&mut self, predicate: CmpIPredicate, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        let (ty, attr) = (self.integer(1), predicate.to_attr(self.cx()));
+        let spec = OpSpec::new(ops::arith::CMPI, self.loc).operands(&[a, b]).results(&[ty]).attr("predicate", attr);
         self.rewriter.create(spec).expect("comparison of equal types builds").result(0)
     }
 

@@ -19,6 +19,7 @@ pub const SINGLE: &[Function] = &[
     Function::of_single(ops::math::ASINH, asinh),
     Function::of_single(ops::math::ACOSH, acosh),
     Function::of_single(ops::math::ATANH, atanh),
+    Function::of_single(ops::math::ATAN2, crate::arcs::atan2_single),
 ];
 
 /// From here on `x^2 + 1 = x^2` in f32 and f64, and `x^2` may overflow.

@@ -10,13 +10,14 @@
 //! * `functions`: f32; `trigonometry`: circular functions of f32; `double`, with `arcs` and `error_function`: f64.
 //! * `remainder`: `arith.remf`; `rounding`, `instructions`: ops that some CPUs lack.
 //!
-//! `emit` is the builder of expansions.
+//! `half` has the conversions of f16. `emit` is the builder of expansions.
 
 mod arcs;
 mod double;
 mod emit;
 mod error_function;
 mod functions;
+mod half;
 mod instructions;
 mod remainder;
 mod rounding;
@@ -24,6 +25,7 @@ mod trigonometry;
 
 pub use double::DOUBLE;
 pub use functions::SINGLE;
+pub use half::expand_halves;
 pub use instructions::{FUSED, INFINITE};
 pub use remainder::{DOUBLE_REMAINDER, REMAINDER};
 pub use rounding::{ROUND, ROUNDING};

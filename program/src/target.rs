@@ -332,7 +332,8 @@ impl CpuTarget {
         )
     }
 
-    /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v4`, `-v4-vnni`, or `generic` (this architecture's baseline).
+    /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v4`, `-v4-vnni`, `aarch64`, or `generic` (this architecture's
+    /// baseline).
     pub fn parse(name: &str) -> Option<CpuTarget> {
         let (arch, levels, vector_bits): (&str, &[&[&str]], u32) = match name {
             "host" => return Some(CpuTarget::host()),
@@ -341,13 +342,17 @@ impl CpuTarget {
             "x86-64-v3" => ("x86_64", &[&X86_64_V2, &X86_64_V3], 256),
             "x86-64-v4" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &X86_64_V4], 512),
             "x86-64-v4-vnni" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &X86_64_V4, &VNNI], 512),
+            "aarch64" => ("aarch64", &[], 128),
             "generic" => (std::env::consts::ARCH, &[], 128),
             _ => return None,
         };
         let mut features: Vec<String> = levels.iter().flat_map(|level| level.iter().map(|f| (*f).to_owned())).collect();
         features.sort();
-        // LLVM has no name for a level with an extension.
-        let cpu = name.strip_suffix("-vnni").unwrap_or(name).into();
+        let cpu = match name {
+            "aarch64" => "generic".into(),
+            // LLVM has no name for a level with an extension.
+            _ => name.strip_suffix("-vnni").unwrap_or(name).into(),
+        };
         Some(CpuTarget { arch: arch.into(), cpu, features, vector_bits })
     }
 

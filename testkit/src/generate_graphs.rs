@@ -515,7 +515,7 @@ fn dims(rank: usize) -> (String, String) {
 }
 
 /// `tensor.pad` with one value.
-fn pad_text(x: &Value, value: &Value, (low, high): (&[i64], &[i64]), to: &[usize]) -> String {
+pub(crate) fn pad_text(x: &Value, value: &Value, (low, high): (&[i64], &[i64]), to: &[usize]) -> String {
     let numbers = |pads: &[i64]| pads.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let args: Vec<_> = (0..to.len()).map(|d| format!("%i{d}: index")).collect();
     format!(

@@ -108,6 +108,34 @@ impl HostTensor {
         };
         Self { dtype, shape: shape.to_vec(), data }
     }
+    /// In place of some elements NaN, infinities, zeros and the least denormal, or the extreme integers: of none, of a few, or
+    /// of one in six, by the seed.
+    pub fn with_specials(mut self, seed: u64) -> Self {
+        let (count, dtype) = (self.len() as u64, self.dtype);
+        let mut rng = crate::random::Rng::new(!seed);
+        let width = dtype.int_width().unwrap_or(64);
+        let least = match dtype {
+            Dtype::F16 => 2f64.powi(-24),
+            Dtype::Bf16 => 2f64.powi(-133),
+            Dtype::F32 => 2f64.powi(-149),
+            _ => f64::from_bits(1),
+        };
+        let floats = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, least, -least];
+        let integers = [0, 1, -1, i64::MIN >> (64 - width), i64::MAX >> (64 - width)];
+        let some = match rng.below(4) {
+            0 => 0,
+            1 | 2 => 1 + rng.below(3),
+            _ => count.div_ceil(6),
+        };
+        for _ in 0..if count == 0 { 0 } else { some } {
+            let at = rng.below(count) as usize;
+            match &mut self.data {
+                Data::Float(values) => values[at] = *rng.pick(&floats),
+                Data::Int(values) => values[at] = wrap(*rng.pick(&integers), width),
+            }
+        }
+        self
+    }
     /// Decodes little-endian elements; `None` when the length does not fit.
     pub fn from_bytes(dtype: Dtype, shape: &[usize], bytes: &[u8]) -> Option<Self> {
         let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;

@@ -24,6 +24,7 @@ pub mod generate_functions;
 pub mod generate_graphs;
 pub mod generate_guards;
 pub mod generate_memrefs;
+pub mod generate_shapes;
 pub mod growing;
 pub mod host_tensor;
 #[cfg(feature = "onnx")]

@@ -1,6 +1,6 @@
 //! Builder of programs as text, for the op suite, the random graphs and the benchmark programs.
 
-use crate::host_tensor::{Dtype, HostTensor};
+use crate::host_tensor::{Data, Dtype, HostTensor};
 use monopour_ir::ops;
 use std::fmt::Write;
 
@@ -48,6 +48,10 @@ pub struct Input {
     pub low: f64,
     /// Upper end of the values: excluded for integers.
     pub high: f64,
+    /// Whether special values are among them: see [`HostTensor::with_specials`].
+    pub special: bool,
+    /// Whether floats are multiples of one half.
+    pub halves: bool,
 }
 
 impl Input {
@@ -60,15 +64,27 @@ impl Input {
             Dtype::Unsigned(_) => (-8.0, 8.0),
             _ => (-1.0, 1.0),
         };
-        Self { dtype, shape: shape.to_vec(), low, high }
+        Self { dtype, shape: shape.to_vec(), low, high, special: false, halves: false }
     }
     /// Another range.
     pub fn within(self, low: f64, high: f64) -> Self {
         Self { low, high, ..self }
     }
+    /// With special values.
+    pub fn special(self) -> Self {
+        Self { special: true, ..self }
+    }
+    /// With floats that are multiples of one half.
+    pub fn in_halves(self) -> Self {
+        Self { halves: true, ..self }
+    }
     /// Values drawn from the range by a seeded generator; floats are values of their type.
     pub fn values(&self, seed: u64) -> HostTensor {
-        HostTensor::random_within(self.dtype, &self.shape, self.low, self.high, seed)
+        let mut values = HostTensor::random_within(self.dtype, &self.shape, self.low, self.high, seed);
+        if let (true, Data::Float(floats)) = (self.halves, &mut values.data) {
+            floats.iter_mut().for_each(|v| *v = (*v * 2.0).round() / 2.0);
+        }
+        if self.special { values.with_specials(seed) } else { values }
     }
 }
 
@@ -114,6 +130,10 @@ impl Program {
     /// A scalar input of a range.
     pub fn scalar(&mut self, dtype: Dtype, low: f64, high: f64) -> Value {
         self.input_of(Input::new(dtype, &[]).within(low, high), false)
+    }
+    /// A tensor input.
+    pub fn input_from(&mut self, input: Input) -> Value {
+        self.input_of(input, true)
     }
     fn input_of(&mut self, input: Input, is_tensor: bool) -> Value {
         let dims = is_tensor.then(|| input.shape.clone());

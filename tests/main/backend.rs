@@ -1,10 +1,13 @@
-//! monopour itself as a backend of the op suite, on the CPU or on a GPU.
+//! monopour itself as a backend of the op suite, on the CPU, on an emulated one, or on a GPU.
 
+use crate::emulated::Emulator;
+use crate::measure;
 use monopour::program::{CpuTarget, DType, GpuDescription, Kernel, Program};
-use monopour::runtime::{Device, DeviceChoice, HostTensor, Options, Session};
+use monopour::runtime::{Device, DeviceChoice, HostTensor};
 use monopour::{CompileOptions, TargetDescription};
 use monopour_testkit::suite::{Backend, Case, Cost, Run};
 use monopour_testkit::{self as testkit, Data, Dtype, device};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Factor of float inputs in a first run, whose results are dropped: a later run that reads what it left is wrong.
@@ -18,13 +21,42 @@ pub struct Monopour {
     device: Device,
     target: TargetDescription,
     ignores: &'static [(&'static str, &'static str)],
+    /// Where programs run instead of on `device`.
+    emulator: Option<RefCell<Emulator>>,
 }
 
 impl Monopour {
     /// The CPU.
     pub fn cpu() -> Self {
+        Self::of_cpu("cpu", CpuTarget::host())
+    }
+
+    /// The CPU, by code for each of those with fewer features that a release names.
+    pub fn lower_cpus() -> Vec<Self> {
+        ["x86-64-v2", "x86-64-v3", "x86-64-v4"].into_iter().filter_map(Self::cpu_like).collect()
+    }
+
+    /// The CPU, by code for the one named `name`; `None` where it lacks something for that.
+    fn cpu_like(name: &'static str) -> Option<Self> {
+        let target = CpuTarget::parse(name).expect("the name of a CPU");
+        let missing = target.missing();
+        if !missing.is_empty() {
+            println!("skipped: no {name} ({})", missing.join(", "));
+            return None;
+        }
+        Some(Self::of_cpu(name, target))
+    }
+
+    /// An emulated CPU of another architecture; `None` where there is none.
+    pub fn aarch64() -> Option<Self> {
+        let emulator = Some(RefCell::new(Emulator::aarch64()?));
+        let target = CpuTarget::parse("aarch64").expect("the name of a CPU");
+        Some(Self { emulator, ..Self::of_cpu("aarch64", target) })
+    }
+
+    fn of_cpu(name: &'static str, target: CpuTarget) -> Self {
         let device = Device::open(&DeviceChoice::Cpu).expect("there is always a CPU");
-        Self { name: "cpu", device, target: TargetDescription::Cpu(CpuTarget::host()), ignores: IGNORED }
+        Self { name, device, target: TargetDescription::Cpu(target), ignores: IGNORED, emulator: None }
     }
 
     /// The best GPU, software adapters included; `None` where a missing one is no failure.
@@ -32,7 +64,7 @@ impl Monopour {
         match Device::open(&DeviceChoice::Gpu) {
             Ok(device) => {
                 let target = TargetDescription::Gpu(device.description().expect("a GPU has a description").clone());
-                Some(Self { name: "gpu", device, target, ignores: IGNORED })
+                Some(Self { name: "gpu", device, target, ignores: IGNORED, emulator: None })
             }
             Err(error) => {
                 device::skip_without_adapter(&error.to_string());
@@ -46,7 +78,8 @@ impl Monopour {
         match Device::open_portable() {
             Ok(device) => {
                 let target = TargetDescription::Gpu(GpuDescription::portable());
-                Some(Self { name: "gpu:portable", device, target, ignores: crate::portable::REFUSED })
+                let ignores = crate::portable::REFUSED;
+                Some(Self { name: "gpu:portable", device, target, ignores, emulator: None })
             }
             Err(error) => {
                 device::skip_without_adapter(&error.to_string());
@@ -74,33 +107,31 @@ impl Monopour {
     ) -> Result<Run, String> {
         let others: Vec<_> = inputs.iter().map(|input| to_runtime(&with_other_values(input))).collect();
         let inputs: Vec<_> = inputs.iter().map(to_runtime).collect();
-        let options = Options { threads, ..Options::default() };
-        let mut session = Session::load(&self.device, Arc::new(program), &options).map_err(|e| e.to_string())?;
-        if inputs != others {
-            let on_device = session.upload(&others).map_err(|e| e.to_string())?;
-            // Other values may break a rule of the program.
-            let _ = session.execute(&on_device);
-        }
-        let on_device = session.upload(&inputs).map_err(|e| e.to_string())?;
-        let results = session.execute(&on_device).map_err(|e| e.to_string())?;
-        let outputs = session.readback(&results).map_err(|e| e.to_string())?.iter().map(from_runtime).collect();
-        drop(results);
-        // Pools and caches are warm after a second run.
-        session.execute(&on_device).map_err(|e| e.to_string())?;
-        let results = session.execute(&on_device).map_err(|e| e.to_string())?;
-        let stats = session.stats();
-        drop((on_device, results));
-        let leaks = session.close();
-        let steady = stats.steady_state;
-        let cost = Cost {
-            dispatches: stats.counts.dispatches,
-            copies: stats.counts.copies,
-            transfers: stats.counts.transfers,
-            submits: stats.counts.submits,
-            created_when_warm: steady.buffers_created + steady.bind_groups_created + steady.pipelines_created,
-            leaks: leaks.buffers_alive + leaks.bytes_alive + leaks.unfreed_allocations,
-        };
+        let (outputs, cost) = self.measure(program, threads, &others, &inputs)?;
+        let [dispatches, copies, transfers, submits, created_when_warm, leaks] = cost;
+        let cost = Cost { dispatches, copies, transfers, submits, created_when_warm, leaks };
+        let outputs = outputs.iter().map(from_runtime).collect();
         Ok(Run { outputs, cost: Some(cost) })
+    }
+
+    /// The results of a program on this many CPU threads.
+    pub fn results(&self, program: Program, inputs: &[HostTensor], threads: usize) -> Result<Vec<HostTensor>, String> {
+        self.measure(program, threads, inputs, inputs).map(|(outputs, _)| outputs)
+    }
+
+    fn measure(
+        &self,
+        program: Program,
+        threads: usize,
+        first: &[HostTensor],
+        inputs: &[HostTensor],
+    ) -> Result<(Vec<HostTensor>, [u64; 6]), String> {
+        if let Some(emulator) = &self.emulator {
+            let program = program.encode().map_err(|e| e.to_string())?;
+            return emulator.borrow_mut().run(program, threads, first, inputs);
+        }
+        let measured = measure::run(&self.device, Arc::new(program), threads, first, inputs)?;
+        Ok((measured.outputs, measured.cost))
     }
 }
 

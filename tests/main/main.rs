@@ -8,9 +8,12 @@ mod checks;
 mod cli;
 mod convolutions;
 mod copies;
+mod emulated;
 mod example;
 mod host;
 mod long_models;
+#[path = "../../runtime/examples/serve/measure.rs"]
+mod measure;
 mod numerics;
 mod onnx;
 mod onnx_contrib;
@@ -31,3 +34,5 @@ mod suite;
 mod terminal;
 mod threads;
 mod windows;
+#[path = "../../runtime/examples/serve/wire.rs"]
+mod wire;

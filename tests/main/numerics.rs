@@ -1,43 +1,33 @@
 //! `docs/numerics.md`, row by row, on every kind of device.
 
-use monopour::program::{CpuTarget, DType};
-use monopour::runtime::{Device, DeviceChoice, HostTensor, Options, Session};
-use monopour::{CompileOptions, TargetDescription};
-use monopour_testkit::device as testkit_device;
-use std::sync::Arc;
+use crate::backend::Monopour;
+use monopour::CompileOptions;
+use monopour::program::DType;
+use monopour::runtime::HostTensor;
+use monopour_testkit::suite::Backend;
 
 /// A device and its target.
 struct Place {
     gpu: bool,
-    device: Device,
-    target: TargetDescription,
+    backend: Monopour,
 }
 
-/// The CPU, and a GPU where there is one.
+/// The CPU, code for CPUs of fewer features, an emulated CPU, and a GPU, where they are.
 fn places() -> Vec<Place> {
-    let cpu = Device::open(&DeviceChoice::Cpu).expect("there is always a CPU");
-    let mut out = vec![Place { gpu: false, device: cpu, target: TargetDescription::Cpu(CpuTarget::host()) }];
-    match Device::open(&DeviceChoice::Gpu) {
-        Ok(device) => {
-            let target = TargetDescription::Gpu(device.description().expect("a GPU has a description").clone());
-            out.push(Place { gpu: true, device, target });
-        }
-        Err(error) => testkit_device::skip_without_adapter(&error.to_string()),
-    }
-    out
+    let cpus = [Some(Monopour::cpu()), Monopour::aarch64()].into_iter().flatten().chain(Monopour::lower_cpus());
+    let cpus = cpus.map(|backend| Place { gpu: false, backend });
+    cpus.chain(Monopour::gpu().map(|backend| Place { gpu: true, backend })).collect()
 }
 
 impl Place {
     /// The bytes of each result, on this many threads.
     fn run_on(&self, text: &str, inputs: &[HostTensor], threads: usize) -> Vec<Vec<u8>> {
-        let options = CompileOptions { targets: vec![self.target.clone()], verify: true, ..Default::default() };
+        let options =
+            CompileOptions { targets: vec![self.backend.target().clone()], verify: true, ..Default::default() };
         let compiled = monopour::compile(text.as_bytes(), "numerics.mlir", &options);
         let program = compiled.unwrap_or_else(|d| panic!("{d}\n{text}")).program;
-        let options = Options { threads, ..Options::default() };
-        let mut session = Session::load(&self.device, Arc::new(program), &options).expect("it loads");
-        let inputs = session.upload(inputs).expect("it uploads");
-        let results = session.execute(&inputs).expect("it runs");
-        session.readback(&results).expect("it reads back").iter().map(|r| r.data().to_vec()).collect()
+        let results = self.backend.results(program, inputs, threads).expect("it runs");
+        results.iter().map(|r| r.data().to_vec()).collect()
     }
     fn run(&self, text: &str, inputs: &[HostTensor]) -> Vec<Vec<u8>> {
         self.run_on(text, inputs, 2)
@@ -48,8 +38,8 @@ impl Place {
     fn ints(&self, text: &str, inputs: &[HostTensor]) -> Vec<Vec<i32>> {
         self.run(text, inputs).iter().map(|r| each(r, i32::from_le_bytes)).collect()
     }
-    fn name(&self) -> &'static str {
-        if self.gpu { "gpu" } else { "cpu" }
+    fn name(&self) -> &str {
+        self.backend.name()
     }
 }
 

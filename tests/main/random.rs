@@ -8,8 +8,12 @@ use monopour_testkit::generate_graphs::{self, Features};
 use monopour_testkit::random::seeds;
 use monopour_testkit::suite::Backend;
 use monopour_testkit::text::Input;
-use monopour_testkit::{Dtype, EvalError, HostTensor, evaluate_in_type, generate, generate_guards};
+use monopour_testkit::{Dtype, EvalError, HostTensor, evaluate_in_type, generate, generate_guards, generate_shapes};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The allowed error of a result of a type, by its largest finite magnitude.
+type Allowed = fn(Dtype, f64) -> Tolerance;
 
 /// All types are exact but f32; devices may flush denormals.
 fn tolerance(dtype: Dtype, largest: f64) -> Tolerance {
@@ -23,44 +27,64 @@ fn tolerance(dtype: Dtype, largest: f64) -> Tolerance {
     }
 }
 
-fn check_program(backend: &Monopour, text: &str, inputs: &[HostTensor]) -> Result<(), String> {
-    let expected = Context::scope(|cx| {
+type Expected = Result<Vec<HostTensor>, EvalError>;
+
+fn evaluate(text: &str, inputs: &[HostTensor]) -> Result<Expected, String> {
+    Context::scope(|cx| {
         let module = Module::parse(cx, text.as_bytes(), "random.mlir").map_err(|d| d.to_string())?;
-        Ok::<_, String>(evaluate_in_type(&module, "main", inputs))
-    })?;
+        Ok(evaluate_in_type(&module, "main", inputs))
+    })
+}
+
+fn check_program(
+    backend: &Monopour,
+    (text, inputs): (&str, &[HostTensor]),
+    expected: &Expected,
+    allowed: Allowed,
+) -> Result<(), String> {
     let options = CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
     let compiled = compile(text.as_bytes(), "random.mlir", &options).map_err(|d| d.to_string())?;
     let run = backend.run_program(compiled.program, inputs);
-    if let Err(EvalError::Undefined { what, .. }) = &expected {
+    if let Err(EvalError::Undefined { what, .. }) = expected {
         // Only host code reports undefined cases.
         let checked = |e: &String| e.starts_with("a check of the program failed");
         return if run.as_ref().is_err_and(checked) { Ok(()) } else { Err(format!("{what} has gone unnoticed")) };
     }
-    let (run, expected) = (run?, expected.map_err(|e| e.to_string())?);
+    let (run, expected) = (run?, expected.as_ref().map_err(ToString::to_string)?);
     if run.outputs.len() != expected.len() {
         return Err(format!("{} results, expected {}", run.outputs.len(), expected.len()));
     }
-    for (got, expected) in run.outputs.iter().zip(&expected) {
+    for (got, expected) in run.outputs.iter().zip(expected) {
         // Products of products: errors grow as values do, so the tolerance is relative to the largest.
-        let largest = expected.to_f64().iter().fold(1.0f64, |m, v| m.max(v.abs()));
-        compare(got, expected, tolerance(got.dtype, largest))?;
+        let finite = expected.to_f64().into_iter().filter(|v| v.is_finite());
+        let largest = finite.fold(1.0f64, |m, v| m.max(v.abs()));
+        compare(got, expected, allowed(got.dtype, largest))?;
     }
     let cost = run.cost.ok_or("no cost")?;
     if cost.leaks + cost.transfers + cost.created_when_warm == 0 { Ok(()) } else { Err(format!("it cost {cost:?}")) }
 }
 
-fn check(backend: &Monopour, seeds: std::ops::Range<u64>, make: impl Fn(u64) -> (String, Vec<Input>)) {
+fn check(backend: &Monopour, seeds: Range<u64>, make: impl Fn(u64) -> (String, Vec<Input>)) {
+    check_all(std::slice::from_ref(backend), seeds, make, tolerance);
+}
+
+/// On several backends, whose results are compared with one run of the evaluator.
+fn check_all(backends: &[Monopour], seeds: Range<u64>, make: impl Fn(u64) -> (String, Vec<Input>), allowed: Allowed) {
     let mut failures = vec![];
     let total = seeds.end - seeds.start;
     for seed in seeds {
         let (text, inputs) = make(seed);
         let values: Vec<_> = inputs.iter().zip(seed..).map(|(input, s)| input.values(s)).collect();
-        let outcome = catch_unwind(AssertUnwindSafe(|| check_program(backend, &text, &values)));
-        if let Err(message) = outcome.unwrap_or_else(|_| Err("panicked".to_owned())) {
-            failures.push(format!("seed {seed}: {message}\n{text}"));
+        let expected = evaluate(&text, &values).unwrap_or_else(|message| panic!("seed {seed}: {message}\n{text}"));
+        for backend in backends {
+            let run = || check_program(backend, (&text, &values), &expected, allowed);
+            if let Err(message) = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("panicked".to_owned())) {
+                failures.push(format!("{}: seed {seed}: {message}\n{text}", backend.name()));
+            }
         }
     }
-    println!("{}: {} of {total} random programs are right", backend.name(), total - failures.len() as u64);
+    let names: Vec<_> = backends.iter().map(Backend::name).collect();
+    println!("{}: {total} random programs, {} wrong", names.join(", "), failures.len());
     assert!(failures.is_empty(), "{} failed\n{}", failures.len(), failures.join("\n"));
 }
 
@@ -111,6 +135,38 @@ fn random_guards_are_right_on_a_gpu() {
     if let Some(gpu) = Monopour::gpu() {
         check(&gpu, seeds(25, 1000), guarded);
     }
+}
+
+/// One op at a time, of any shape, type and values.
+fn check_shapes(cpus: &[Monopour]) {
+    check_all(cpus, seeds(25, 3000), generate_shapes::program, generate_shapes::tolerance);
+}
+
+/// Every kind of program on CPUs that are not this machine's.
+fn check_everything(cpus: &[Monopour]) {
+    if cpus.is_empty() {
+        return;
+    }
+    check_shapes(cpus);
+    check_all(cpus, seeds(3, 1000), wide_graph(Features::EVERYTHING), tolerance);
+    check_all(cpus, seeds(3, 300), graph, tolerance);
+    check_all(cpus, seeds(3, 300), guarded, tolerance);
+    check_all(cpus, seeds(3, 100), product_program, tolerance);
+}
+
+#[test]
+fn random_programs_are_right_on_cpus_of_fewer_features() {
+    check_everything(&Monopour::lower_cpus());
+}
+
+#[test]
+fn random_programs_are_right_on_aarch64() {
+    check_everything(Monopour::aarch64().as_slice());
+}
+
+#[test]
+fn random_shapes_are_right_on_the_cpu() {
+    check_shapes(&[Monopour::cpu()]);
 }
 
 #[test]

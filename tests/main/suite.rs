@@ -14,7 +14,11 @@ fn cases() -> Vec<Case> {
 }
 
 fn check(backend: impl Backend + 'static) {
-    let mut backends: [Box<dyn Backend>; 1] = [Box::new(backend)];
+    check_all(vec![Box::new(backend)]);
+}
+
+/// On several backends, whose results are compared with one run of the evaluator.
+fn check_all(mut backends: Vec<Box<dyn Backend>>) {
     let mut report = Report::default();
     // By family, so that an interrupted run has reported its progress.
     for family in cases().chunk_by(|a, b| a.family() == b.family()) {
@@ -30,6 +34,21 @@ fn check(backend: impl Backend + 'static) {
 #[test]
 fn op_suite_on_the_cpu() {
     check(Monopour::cpu());
+}
+
+#[test]
+fn op_suite_on_cpus_of_fewer_features() {
+    let cpus: Vec<_> = Monopour::lower_cpus().into_iter().map(|cpu| Box::new(cpu) as Box<dyn Backend>).collect();
+    if !cpus.is_empty() {
+        check_all(cpus);
+    }
+}
+
+#[test]
+fn op_suite_on_aarch64() {
+    if let Some(cpu) = Monopour::aarch64() {
+        check(cpu);
+    }
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn int_op(name: &str, width: u32) -> Option<ScalarOp> {
         ops::arith::DIVSI => Int2(|a, b, w| divides(a, b, w).then(|| a / b), width),
         ops::arith::REMSI => Int2(|a, b, w| divides(a, b, w).then(|| a % b), width),
         ops::arith::FLOORDIVSI => Int2(|a, b, w| divides(a, b, w).then(|| floor_div(a, b)), width),
-        ops::arith::CEILDIVSI => Int2(|a, b, w| divides(a, b, w).then(|| -floor_div(a.wrapping_neg(), b)), width),
+        ops::arith::CEILDIVSI => Int2(|a, b, w| divides(a, b, w).then(|| ceil_div(a, b)), width),
         ops::arith::DIVUI => Int2(|a, b, w| unsigned(a, w).checked_div(unsigned(b, w)).map(|v| v as i64), width),
         ops::arith::REMUI => Int2(|a, b, w| unsigned(a, w).checked_rem(unsigned(b, w)).map(|v| v as i64), width),
         ops::arith::CEILDIVUI => {
@@ -288,6 +288,11 @@ fn divides(a: i64, b: i64, width: u32) -> bool {
 fn floor_div(a: i64, b: i64) -> i64 {
     let q = a.wrapping_div(b);
     if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { q - 1 } else { q }
+}
+
+fn ceil_div(a: i64, b: i64) -> i64 {
+    let q = a.wrapping_div(b);
+    if a.wrapping_rem(b) != 0 && (a < 0) == (b < 0) { q + 1 } else { q }
 }
 
 fn shift(by: i64, width: u32) -> Option<u32> {
