@@ -25,7 +25,7 @@ const LEAST_ASLEEP_NS: u64 = 120_000;
 const LEAST_RUN_NS: u64 = 150_000;
 /// A thread takes this part of a dispatch's open tasks per thread: enough to balance unequal tasks, few enough to be cheap.
 const PARTS_PER_THREAD: usize = 4;
-/// How long the caller waits for the last tasks of others before it offers its core to them.
+/// How long the caller waits awake for the last tasks of others; then it sleeps, as its core may be the one that they need.
 const PATIENCE: Duration = Duration::from_micros(50);
 
 /// A fixed number of threads, the caller's own among them.
@@ -211,6 +211,9 @@ struct Job {
     next: AtomicUsize,
     /// Tasks that are not done.
     left: AtomicUsize,
+    /// Who waits for them, and whether it sleeps.
+    caller: Thread,
+    sleeps: AtomicBool,
     has_panicked: AtomicBool,
 }
 
@@ -222,8 +225,16 @@ impl std::fmt::Debug for Job {
 
 impl Job {
     fn new(tasks: usize, threads: usize, task: impl Fn(usize) + Send + Sync + 'static) -> Job {
-        let (next, left) = (AtomicUsize::new(0), AtomicUsize::new(tasks));
-        Job { task: Box::new(task), tasks, threads, next, left, has_panicked: AtomicBool::new(false) }
+        Job {
+            task: Box::new(task),
+            tasks,
+            threads,
+            next: AtomicUsize::new(0),
+            left: AtomicUsize::new(tasks),
+            caller: std::thread::current(),
+            sleeps: AtomicBool::new(false),
+            has_panicked: AtomicBool::new(false),
+        }
     }
 
     /// Runs tasks until none is open; returns how many it ran.
@@ -235,7 +246,10 @@ impl Job {
                 if std::thread::panicking() {
                     self.0.has_panicked.store(true, Ordering::Relaxed);
                 }
-                self.0.left.fetch_sub(self.1, Ordering::Release);
+                let before = self.0.left.fetch_sub(self.1, Ordering::SeqCst);
+                if before == self.1 && self.0.sleeps.load(Ordering::SeqCst) {
+                    self.0.caller.unpark();
+                }
             }
         }
         let mut own = 0;
@@ -255,11 +269,14 @@ impl Job {
     /// If a task has.
     fn wait(&self) {
         let start = Instant::now();
-        while self.left.load(Ordering::Acquire) > 0 {
+        while self.left.load(Ordering::SeqCst) > 0 {
             if start.elapsed() < PATIENCE {
                 std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
+                continue;
+            }
+            // Said before the next look, so that whoever ends the last task after it unparks this thread.
+            if self.sleeps.swap(true, Ordering::SeqCst) {
+                std::thread::park();
             }
         }
         assert!(!self.has_panicked.load(Ordering::Relaxed), "a task panicked on another thread");
