@@ -31,7 +31,7 @@ impl Monopour {
         Self::of_cpu("cpu", CpuTarget::host())
     }
 
-    /// The CPU, by code for each of those with fewer features that a release names.
+    /// The CPU, by code for each level of x86-64 that it has above the baseline: its own target may have more.
     pub fn lower_cpus() -> Vec<Self> {
         ["x86-64-v2", "x86-64-v3", "x86-64-v4"].into_iter().filter_map(Self::cpu_like).collect()
     }

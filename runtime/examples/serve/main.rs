@@ -21,8 +21,8 @@ fn main() -> std::io::Result<()> {
 }
 
 fn answer(device: &Device, request: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
-    let (program, threads, first, inputs) = wire::parse_request(request).ok_or("this is no request")?;
-    let program = Program::decode(program).map_err(|e| e.to_string())?;
-    let measured = measure::run(device, Arc::new(program), threads, &first, &inputs)?;
+    let request = wire::parse_request(request).ok_or("this is no request")?;
+    let program = Program::decode(request.program).map_err(|e| e.to_string())?;
+    let measured = measure::run(device, Arc::new(program), request.threads, &request.first, &request.inputs)?;
     Ok(wire::answer(&measured.outputs, &measured.cost))
 }

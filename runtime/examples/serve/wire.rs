@@ -54,12 +54,20 @@ pub fn request(program: Vec<u8>, threads: usize, first: &[HostTensor], inputs: &
 }
 
 /// The parts of a [`request`].
-pub fn parse_request(blocks: &[Vec<u8>]) -> Option<(&[u8], usize, Vec<HostTensor>, Vec<HostTensor>)> {
-    let (program, rest) = blocks.split_first()?;
-    let (threads, rest) = rest.split_first()?;
+pub struct Request<'a> {
+    pub program: &'a [u8],
+    pub threads: usize,
+    pub first: Vec<HostTensor>,
+    pub inputs: Vec<HostTensor>,
+}
+
+/// Takes a [`request`] apart.
+pub fn parse_request(blocks: &[Vec<u8>]) -> Option<Request<'_>> {
+    let [program, threads, rest @ ..] = blocks else { return None };
+    let threads = text(threads)?.parse().ok()?;
     let mut first = parse_tensors(rest)?;
     let inputs = first.split_off(first.len() / 2);
-    Some((program, text(threads)?.parse().ok()?, first, inputs))
+    Some(Request { program, threads, first, inputs })
 }
 
 /// The answer of a run.
