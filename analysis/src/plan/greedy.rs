@@ -12,10 +12,10 @@
 //! A stack takes O(n log n), and is right for what a backward pass keeps: lifetimes within each other, where each
 //! buffer is live with each, and p is too much.
 
+use super::instance::{Instance, Placement};
 use super::placed::Placed;
 use super::repair::Repair;
 use super::skyline::Skyline;
-use super::{Instance, Placement};
 use crate::index::{BufferId, IndexVec};
 use std::cmp::Reverse;
 

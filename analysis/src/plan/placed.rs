@@ -1,7 +1,7 @@
 //! The buffers that have a place, by lifetime, and the gaps between them.
 
-use super::Request;
 use super::greedy::Fit;
+use super::instance::Request;
 use super::skyline::{above, covers};
 use crate::index::{BufferId, IndexVec};
 use crate::liveness::Interval;

@@ -10,8 +10,8 @@
 //! Limits: ends at the lower bound, when a chain gets longer than [`LONGEST_CHAIN`], or when all allowed pairs were looked at.
 
 use super::greedy::Fit;
+use super::instance::{Instance, Placement};
 use super::placed::Placed;
-use super::{Instance, Placement};
 use crate::index::{BufferId, IndexVec};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

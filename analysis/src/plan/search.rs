@@ -24,8 +24,8 @@
 //! Differs: MiniMalloc places buffers by increasing offset over all of time, so that decisions far apart alternate;
 //! such a search put 43 of 60 cut rectangles together where this one does 55 (docs/measurements/memory-plan.md).
 
+use super::instance::{Instance, Placement};
 use super::node::{Item, Node, Valley};
-use super::{Instance, Placement};
 use crate::index::{BufferId, IndexVec};
 use crate::random::Random;
 use std::cmp::Reverse;
@@ -326,7 +326,7 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::liveness::Interval;
-    use crate::plan::Request;
+    use crate::plan::instance::Request;
 
     /// Whether some order of buffers, each put onto what is live with it, stays within the capacity.
     fn fits(rest: &[Request], placed: &mut Vec<(Request, u64)>, capacity: u64) -> bool {

@@ -1,6 +1,6 @@
 //! The height of what is placed, over time, for buffers that never go below another.
 
-use super::Request;
+use super::instance::Request;
 use crate::index::{BufferId, IndexVec};
 use crate::liveness::Interval;
 
