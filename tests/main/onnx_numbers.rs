@@ -304,14 +304,15 @@ fn each_axis_is_resized_by_its_own_rounding() {
 fn images_that_grow_by_whole_numbers_take_the_nearest_elements() {
     let (height, width) = (3, 5);
     let given = from_f32(&[1, 2, height, width], &(0..30).map(|n| n as f32).collect::<Vec<_>>());
-    let round: [(&'static str, fn(f64) -> f64); 4] = [
+    type Rounding = (&'static str, fn(f64) -> f64);
+    type Place = (&'static str, fn(f64, f64) -> f64);
+    let round: [Rounding; 4] = [
         ("round_prefer_floor", |place| (place - 0.5).ceil()),
         ("round_prefer_ceil", |place| (place + 0.5).floor()),
         ("floor", f64::floor),
         ("ceil", f64::ceil),
     ];
-    let places: [(&'static str, fn(f64, f64) -> f64); 2] =
-        [("asymmetric", |at, by| at / by), ("half_pixel", |at, by| (at + 0.5) / by - 0.5)];
+    let places: [Place; 2] = [("asymmetric", |at, by| at / by), ("half_pixel", |at, by| (at + 0.5) / by - 0.5)];
     for (rows, columns) in [(2, 2), (1, 4), (3, 2)] {
         for ((rounding, rounded), (transformation, place)) in
             round.iter().flat_map(|r| places.iter().map(move |p| (r, p)))
