@@ -116,6 +116,9 @@ fn has_64_bits(fun: M) -> bool {
 fn written_out(name: &str, shape: Shape) -> Option<fn(&mut Kernel, Ex, Shape) -> Ex> {
     Some(match name {
         ops::math::ROUND if shape.scalar.width > 2 => round_half_away,
+        // llvmpipe loses the sign of a zero in f64 on CPUs without AVX-512.
+        ops::math::ROUNDEVEN if shape.scalar.width == 8 => round_even_double,
+        ops::math::TRUNC if shape.scalar.width == 8 => truncate_double,
         ops::math::ISNAN if shape.scalar.width > 2 => is_nan,
         ops::math::ISINF if shape.scalar.width > 2 => is_infinite,
         ops::math::ISFINITE if shape.scalar.width > 2 => is_finite,
@@ -360,6 +363,16 @@ fn log10(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
     k.binary(B::Multiply, log2, factor)
 }
 
+fn round_even_double(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    let rounded = k.math(M::Round, &[x]);
+    copysign(k, rounded, x, shape)
+}
+
+fn truncate_double(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    let truncated = k.math(M::Trunc, &[x]);
+    copysign(k, truncated, x, shape)
+}
+
 fn round_half_away(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
     let truncated = k.math(M::Trunc, &[x]);
     let rest = k.binary(B::Subtract, x, truncated);
@@ -368,5 +381,7 @@ fn round_half_away(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
     let up = k.binary(B::GreaterEqual, rest, half);
     let sign = k.math(M::Sign, &[x]);
     let moved = k.binary(B::Add, truncated, sign);
-    k.select(up, moved, truncated)
+    let rounded = k.select(up, moved, truncated);
+    // As for truncation itself: see `written_out`.
+    if shape.scalar.width == 8 { copysign(k, rounded, x, shape) } else { rounded }
 }
