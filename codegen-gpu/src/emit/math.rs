@@ -116,7 +116,7 @@ fn has_64_bits(fun: M) -> bool {
 fn written_out(name: &str, shape: Shape) -> Option<fn(&mut Kernel, Ex, Shape) -> Ex> {
     Some(match name {
         ops::math::ROUND if shape.scalar.width > 2 => round_half_away,
-        // llvmpipe loses the sign of a zero in f64 on CPUs without AVX-512.
+        // In f64 llvmpipe loses the sign of a zero on CPUs without AVX-512, and rounds some ties to odd.
         ops::math::ROUNDEVEN if shape.scalar.width == 8 => round_even_double,
         ops::math::TRUNC if shape.scalar.width == 8 => truncate_double,
         ops::math::ISNAN if shape.scalar.width > 2 => is_nan,
@@ -363,8 +363,22 @@ fn log10(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
     k.binary(B::Multiply, log2, factor)
 }
 
+/// Half to even: a tie moves if what is below it is odd.
 fn round_even_double(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
-    let rounded = k.math(M::Round, &[x]);
+    let truncated = k.math(M::Trunc, &[x]);
+    let rest = k.binary(B::Subtract, x, truncated);
+    let rest = k.math(M::Abs, &[rest]);
+    let half = number(k, 0.5, shape);
+    let sign = k.math(M::Sign, &[x]);
+    let moved = k.binary(B::Add, truncated, sign);
+    let halved = k.binary(B::Multiply, truncated, half);
+    let whole = k.math(M::Trunc, &[halved]);
+    let is_odd = k.binary(B::NotEqual, halved, whole);
+    let of_tie = k.select(is_odd, moved, truncated);
+    let is_above = k.binary(B::Greater, rest, half);
+    let of_rest = k.select(is_above, moved, truncated);
+    let is_tie = k.binary(B::Equal, rest, half);
+    let rounded = k.select(is_tie, of_tie, of_rest);
     copysign(k, rounded, x, shape)
 }
 
