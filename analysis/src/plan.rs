@@ -17,10 +17,12 @@
 //!
 //! * `greedy`: orders, fits and stacks; `repair`: chains of moves; `placed`: gaps between placed buffers; `skyline`: heights
 //!   over time.
-//! * `instance`: what is to be placed, and a placement; `search`: turns, bounds and splits; `node`: what one node of the search has to place, and its valleys.
+//! * `search`: turns, bounds and splits; `node`: what one node of the search has to place, and its valleys.
+//! * `instance`: what is to be placed, and a placement; [`made`]: instances for tests and measurements.
 
 mod greedy;
 mod instance;
+pub mod made;
 mod node;
 mod placed;
 mod repair;

@@ -4,6 +4,7 @@ use expect_test::{Expect, expect};
 
 use crate::index::{BufferId, IndexVec};
 use crate::liveness::{Interval, peak_bytes};
+use crate::plan::made::cut;
 use crate::plan::{ALIGNMENT_BYTES, MOST_SEARCHED, MemoryPlan, Request, plan, plan_aligned, plan_within};
 use crate::random::Random;
 
@@ -159,34 +160,17 @@ fn small_plans_are_the_best_there_are() {
     }
 }
 
-/// A rectangle of bytes and time, cut again and again: the buffers fit into `capacity` without a gap.
-fn cut(random: &mut Random, count: usize, capacity: u32, time: u32) -> IndexVec<BufferId, Request> {
-    let mut parts = vec![(0, time, capacity)];
-    while parts.len() < count {
-        let i = random.below(parts.len() as u32) as usize;
-        let (first, end, size) = parts[i];
-        if random.percent(50) && size > 1 {
-            let lower = 1 + random.below(size - 1);
-            parts[i].2 = lower;
-            parts.push((first, end, size - lower));
-        } else if end - first > 1 {
-            let middle = first + 1 + random.below(end - first - 1);
-            parts[i].1 = middle;
-            parts.push((middle, end, size));
-        }
-    }
-    let request = |&(first, end, size): &(u32, u32, u32)| Request {
-        live: Interval::new(first, end - 1),
-        size_bytes: u64::from(size) * 256,
-    };
-    parts.iter().map(request).collect()
+/// A cut rectangle of units of 256 bytes.
+fn rectangle(random: &mut Random, count: usize, units: u32, positions: u32) -> IndexVec<BufferId, Request> {
+    let parts = cut(random, count, units, positions).into_iter();
+    parts.map(|part| Request { size_bytes: part.size_bytes * 256, ..part }).collect()
 }
 
 /// How many of 10 cut rectangles of so many buffers fit into their capacity again, within so many steps.
 fn solved(count: usize, steps: u64) -> usize {
     let mut random = Random::new(count as u64);
     let solved = (0..10).filter(|_| {
-        let requests = cut(&mut random, count, 1024, 3000);
+        let requests = rectangle(&mut random, count, 1024, 3000);
         let plan = plan_within(&requests, ALIGNMENT_BYTES, steps);
         check_valid(&requests, &plan, ALIGNMENT_BYTES);
         assert_eq!(plan.lower_bound_bytes, 1024 * 256);
@@ -206,7 +190,7 @@ fn cut_rectangles_are_put_together_again() {
 /// A descent as deep as there may be, on a stack of two megabytes.
 #[test]
 fn descents_are_as_deep_as_there_are_buffers() {
-    let requests = cut(&mut Random::new(3), MOST_SEARCHED, 1 << 20, 1 << 20);
+    let requests = rectangle(&mut Random::new(3), MOST_SEARCHED, 1 << 20, 1 << 20);
     check_valid(&requests, &plan_within(&requests, ALIGNMENT_BYTES, 2_500_000), ALIGNMENT_BYTES);
 }
 

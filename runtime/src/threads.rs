@@ -3,7 +3,7 @@
 //! The caller of a run computes too; the others wait for its dispatches, awake for [`AWAKE`] after the last one, then asleep.
 //! Waking a thread costs the caller 2 to 5 µs, and it takes the thread some 50 µs to begin. So a dispatch is shared if its
 //! tasks, by their time in earlier runs, take longer than that, or little longer than handing them over while the others are
-//! awake; and a run whose dispatches took long together wakes the others when it begins.
+//! awake; and a run whose dispatches took long together wakes others when it begins, as many as it may have work for.
 //! Which thread computes a task never changes its result: tasks write disjoint elements.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -23,6 +23,8 @@ const LEAST_AWAKE_NS: u64 = 6_000;
 const LEAST_ASLEEP_NS: u64 = 120_000;
 /// Least nanoseconds of all dispatches that would be shared, in a run at whose begin threads are woken.
 const LEAST_RUN_NS: u64 = 150_000;
+/// Nanoseconds of work for each thread that is woken: some times what its waking costs the caller.
+const NS_PER_WAKING: u64 = 30_000;
 /// A thread takes this part of a dispatch's open tasks per thread: enough to balance unequal tasks, few enough to be cheap.
 const PARTS_PER_THREAD: usize = 4;
 /// How long the caller waits awake for the last tasks of others; then it sleeps, as its core may be the one that they need.
@@ -72,10 +74,11 @@ impl Threads {
 
     /// Brackets a run.
     pub fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
-        if let Some(others) = &self.others
-            && others.shared.run_ns.swap(0, Ordering::Relaxed) >= LEAST_RUN_NS
-        {
-            others.announce(None);
+        if let Some(others) = &self.others {
+            let last_ns = others.shared.run_ns.swap(0, Ordering::Relaxed);
+            if last_ns >= LEAST_RUN_NS {
+                others.announce(None, last_ns / NS_PER_WAKING);
+            }
         }
         f()
     }
@@ -98,7 +101,8 @@ impl Threads {
             return;
         }
         let job = Arc::new(Job::new(tasks, self.count(), task));
-        others.announce(Some(job.clone()));
+        let wakings = if expected_ns < LEAST_ASLEEP_NS { 0 } else { expected_ns / NS_PER_WAKING };
+        others.announce(Some(job.clone()), wakings);
         let own = job.work();
         if own > 0 {
             cost.learn(start.elapsed(), own);
@@ -142,22 +146,20 @@ impl Others {
         self.shared.asleep.iter().any(|asleep| !asleep.load(Ordering::Relaxed))
     }
 
-    /// Gives the threads a job, or keeps them awake for one; wakes those that sleep.
-    fn announce(&self, job: Option<Arc<Job>>) {
+    /// Gives the threads a job, or keeps them awake for one; wakes at most so many of those that sleep.
+    fn announce(&self, job: Option<Arc<Job>>, wakings: u64) {
         *self.shared.job.lock().unwrap_or_else(PoisonError::into_inner) = job;
         self.shared.news.fetch_add(1, Ordering::SeqCst);
-        for ((thread, _), asleep) in self.handles.iter().zip(&self.shared.asleep) {
-            if asleep.load(Ordering::SeqCst) {
-                thread.unpark();
-            }
-        }
+        let sleepers = self.handles.iter().zip(&self.shared.asleep).filter(|(_, asleep)| asleep.load(Ordering::SeqCst));
+        let most = usize::try_from(wakings).unwrap_or(usize::MAX);
+        sleepers.take(most).for_each(|((thread, _), _)| thread.unpark());
     }
 }
 
 impl Drop for Others {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::SeqCst);
-        self.announce(None);
+        self.announce(None, u64::MAX);
         for (thread, handle) in &mut self.handles {
             thread.unpark();
             // A thread ends early only by a task's panic, which the caller of its run has seen.

@@ -327,6 +327,7 @@ mod tests {
     use super::*;
     use crate::liveness::Interval;
     use crate::plan::instance::Request;
+    use crate::plan::made::cut;
 
     /// Whether some order of buffers, each put onto what is live with it, stays within the capacity.
     fn fits(rest: &[Request], placed: &mut Vec<(Request, u64)>, capacity: u64) -> bool {
@@ -344,25 +345,11 @@ mod tests {
 
     /// Lifetimes and sizes that fill 9 units over 14 positions, but for three that are gone.
     fn nearly_full(random: &mut Random) -> IndexVec<BufferId, Request> {
-        let mut parts = vec![(0, 14, 9)];
-        while parts.len() < 11 {
-            let i = random.below(parts.len() as u32) as usize;
-            let (first, end, size) = parts[i];
-            if random.percent(50) && size > 1 {
-                let lower = 1 + random.below(size - 1);
-                parts[i].2 = lower;
-                parts.push((first, end, size - lower));
-            } else if end - first > 1 {
-                let middle = first + 1 + random.below(end - first - 1);
-                parts[i].1 = middle;
-                parts.push((middle, end, size));
-            }
-        }
+        let mut parts = cut(random, 11, 9, 14);
         for left in [11, 10, 9] {
             parts.swap_remove(random.below(left) as usize);
         }
-        let request = |(first, end, size)| Request { live: Interval::new(first, end - 1), size_bytes: u64::from(size) };
-        parts.into_iter().map(request).collect()
+        parts.into_iter().collect()
     }
 
     /// Greedy orders solve most of these as well: here the search is alone.

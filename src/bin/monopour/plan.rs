@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use monopour::program::write_atomically;
 use monopour_analysis::index::{BufferId, IndexVec};
 use monopour_analysis::liveness::Interval;
@@ -32,9 +32,19 @@ pub struct PlanArgs {
     /// Write lines of id,offset there.
     #[arg(long, value_name = "FILE.csv")]
     placement: Option<PathBuf>,
+    /// How long to search: default, as a compilation does (0.1 s), or max (1 s).
+    #[arg(long, value_enum, default_value_t = Search::Max)]
+    effort: Search,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+/// [`Effort`] on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+enum Search {
+    Default,
+    Max,
 }
 
 /// A buffer of a trace, as it stands there.
@@ -49,7 +59,11 @@ struct Traced {
 pub fn run(args: &PlanArgs) -> Result<(), Failure> {
     let traced = read(&args.trace)?;
     let start = Instant::now();
-    let plan = plan_with_effort(&requests(&traced), args.alignment, Effort::Thorough);
+    let effort = match args.effort {
+        Search::Default => Effort::Compile,
+        Search::Max => Effort::Thorough,
+    };
+    let plan = plan_with_effort(&requests(&traced), args.alignment, effort);
     let seconds = start.elapsed().as_secs_f64();
     stdout::print(&summary(args, &plan, seconds))?;
     if let Some(path) = &args.placement {
