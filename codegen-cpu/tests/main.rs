@@ -2,6 +2,7 @@
 //!
 //! Without a C compiler the tests that run code print `skipped: no C compiler`; `REQUIRE_CC=1` makes that a failure.
 
+mod blocks;
 mod dots;
 mod emulated;
 mod errors;

@@ -9,7 +9,7 @@ use monopour_program::CpuTarget;
 type Operand = (Vec<Vec<(usize, usize)>>, Vec<usize>);
 
 /// One generic: its loops, and of each operand the subscripts over the loops `d0`, `d1`, .. and the extents.
-struct Case {
+pub struct Case {
     loops: Vec<(usize, bool)>,
     operands: Vec<Operand>,
     /// Text of the body on `%x0`, `%x1`, .. and `%o`, which defines `%r`.
@@ -27,11 +27,11 @@ struct Case {
 
 const ADD: &str = "%r = arith.addf %o, %x0 : f32";
 const MAX: &str = "%r = arith.maximumf %x0, %o : f32";
-const PRODUCT: &str = "%p = arith.mulf %x0, %x1 : f32\n %r = arith.addf %o, %p : f32";
+pub const PRODUCT: &str = "%p = arith.mulf %x0, %x1 : f32\n %r = arith.addf %o, %p : f32";
 
 impl Case {
     /// Loops by letter, capitals sum; operands as words of letters, the output last; a subscript is `a`, or `a+2b`.
-    fn new(loops: &[(char, usize)], operands: &str, body: &'static str, compute: fn(&[f32], f32) -> f32) -> Self {
+    pub fn new(loops: &[(char, usize)], operands: &str, body: &'static str, compute: fn(&[f32], f32) -> f32) -> Self {
         let letter = |c: char| loops.iter().position(|l| l.0.eq_ignore_ascii_case(&c)).unwrap();
         let subscript = |text: &str| -> Vec<(usize, usize)> {
             let terms = text.split('+').map(|t| {
@@ -57,12 +57,12 @@ impl Case {
         self
     }
 
-    fn filled(mut self) -> Self {
+    pub fn filled(mut self) -> Self {
         self.filled = true;
         self
     }
 
-    fn narrow(mut self) -> Self {
+    pub fn narrow(mut self) -> Self {
         self.narrow = true;
         self
     }
@@ -144,7 +144,7 @@ impl Case {
 }
 
 /// Compiles all cases as one module for each kind of CPU, and runs them between canaries.
-fn check(cases: &[Case], tolerance: f32) {
+pub fn check(cases: &[Case], tolerance: f32) {
     if !can_run() {
         return;
     }
@@ -530,7 +530,7 @@ fn sums_of_several_rows() {
 }
 
 /// LLVM IR of a case for x86-64-v4.
-fn optimized(case: &Case) -> String {
+pub fn optimized(case: &Case) -> String {
     let v4 = CpuTarget::parse("x86-64-v4").unwrap();
     let module = format!("func.func @main(%cx: i64) {{ return }}\n{}", case.kernel("k"));
     let module = Module::parse(Context::new(), module.as_bytes(), "test.mlir").unwrap();

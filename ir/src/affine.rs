@@ -34,6 +34,11 @@ impl<'c> AffineMap<'c> {
         let mut exprs: Vec<_> = positions.iter().map(|p| c!(mlirAffineDimExprGet(cx.raw(), *p as isize))).collect();
         Self::from_raw(c!(mlirAffineMapGet(cx.raw(), dims as isize, 0, exprs.len() as isize, exprs.as_mut_ptr())))
     }
+    /// A map over `dims` dimensions, without symbols, from its results.
+    pub fn of(cx: Context<'c>, dims: usize, results: &[AffineExpr<'c>]) -> Self {
+        let mut exprs: Vec<_> = results.iter().map(|e| e.raw()).collect();
+        Self::from_raw(c!(mlirAffineMapGet(cx.raw(), dims as isize, 0, exprs.len() as isize, exprs.as_mut_ptr())))
+    }
     /// The map as an attribute.
     pub fn to_attr(self) -> Attr<'c> {
         Attr::from_raw(c!(mlirAffineMapAttrGet(self.raw())))
@@ -88,6 +93,10 @@ impl<'c> AffineMap<'c> {
 }
 
 impl<'c> AffineExpr<'c> {
+    /// A dimension, by position.
+    pub fn dim(cx: Context<'c>, position: usize) -> Self {
+        Self::from_raw(c!(mlirAffineDimExprGet(cx.raw(), position as isize)))
+    }
     /// The kind of this expression, with its parts.
     pub fn kind(self) -> AffineExprKind<'c> {
         let raw = self.raw();

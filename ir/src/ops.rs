@@ -218,6 +218,7 @@ names! {
         GLOBAL = "memref.global"
         LOAD = "memref.load"
         MEMORY_SPACE_CAST = "memref.memory_space_cast"
+        PREFETCH = "memref.prefetch"
         RANK = "memref.rank"
         REALLOC = "memref.realloc"
         REINTERPRET_CAST = "memref.reinterpret_cast"

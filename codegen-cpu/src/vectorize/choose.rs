@@ -136,7 +136,7 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
         choice.registers = fitting(CHAINS, extent, choice.lanes);
     } else if sums {
         tile(nest, &mut choice, cpu);
-        choice.pack = pack::widened(nest, &choice).or(choice.pack);
+        choice.pack = pack::widened(nest, &choice).or(choice.pack).or_else(|| pack::reused(nest, &choice));
         // A block's panels are those of one vector.
         choice.line = choice.line.filter(|_| choice.pack.is_none_or(|p| p.right.is_none() && p.block.is_none()));
     } else {

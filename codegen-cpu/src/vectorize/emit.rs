@@ -7,6 +7,9 @@ use monopour_ir::{
     Attr, Block, Builder, Context, InsertionPoint, LinearForm, Location, Op, OpSpec, Region, Type, Value,
 };
 
+/// Bytes of a line of the caches.
+const CACHE_LINE_BYTES: i64 = 64;
+
 /// Lanes of a value: 1 for a scalar.
 pub(super) type Width = i64;
 
@@ -212,6 +215,21 @@ impl<'c> Emit<'c> {
             };
             self.shuffle(picked, loaded, &(0..lanes).map(lane).collect::<Vec<_>>())
         })
+    }
+
+    /// Fetches the cache lines of a vector to the second-level cache, of an operand that is read later.
+    pub(super) fn prefetch(&mut self, operand: &Operand<'c>, at: &[Position<'c>], dim: usize, width: Width) {
+        let size = operand.element().element_size_bytes().map_or(8, |bytes| bytes as i64);
+        for lane in (0..width).step_by((CACHE_LINE_BYTES / size.max(1)).max(1) as usize) {
+            let mut at = at.to_vec();
+            at[dim] = at[dim].plus(lane);
+            let mut operands = vec![operand.value];
+            operands.extend(self.subscripts(operand, &at));
+            let flag = |set: bool| Attr::bool(self.cx, set);
+            let spec = OpSpec::new(ops::memref::PREFETCH, self.loc).operands(&operands);
+            let hint = Attr::parse(self.cx, "2 : i32").expect("invariant: a number");
+            self.create(spec.attr("isWrite", flag(false)).attr("localityHint", hint).attr("isDataCache", flag(true)));
+        }
     }
 
     /// `count` elements that lie side by side, from a position on.

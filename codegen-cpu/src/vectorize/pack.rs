@@ -29,6 +29,9 @@ const MAX_PANEL_BYTES: i64 = 64 << 10;
 const MIN_ROWS: i64 = 8;
 /// Registers of the widest panel.
 const MAX_REGISTERS: i64 = 2;
+/// Bytes of a block of an input that is not packed, a part of the first-level cache, and fewest rows that read it.
+const MAX_REUSED_BYTES: i64 = 36 << 10;
+const MIN_READERS: i64 = 28;
 /// Fewest iterations of a block that a left panel may ask for: each block updates the outputs.
 const MIN_BLOCK: i64 = 64;
 
@@ -69,6 +72,26 @@ pub(super) fn widened(nest: &Nest, choice: &Choice) -> Option<Pack> {
         let block = block(nest, &nest.inputs[right?], MAX_PANEL_BYTES / per_right)?;
         Some(Pack { right, left: None, block })
     })
+}
+
+/// Blocks of the outermost reduction, where rows read the same vectors again, and all of these are more than the first-level
+/// cache holds.
+pub(super) fn reused(nest: &Nest, choice: &Choice) -> Option<Pack> {
+    let (row, _) = choice.rows?;
+    let (dim, width) = (choice.dim, choice.registers * choice.lanes);
+    let input = only(nest, |_, o| o.uses(dim)).filter(|i| !nest.inputs[*i].uses(row) && is_bare(&nest.inputs[*i]))?;
+    let operand = &nest.inputs[input];
+    let row_bytes = width * element_bytes(nest, input);
+    let loops = panel_loops(nest, operand);
+    let dense = operand.access(dim) == Access::Contiguous && operand.stride_bytes(*loops.last()?) == Some(row_bytes);
+    let parallel = (0..nest.loops.len()).filter(|d| !nest.loops[*d].reduction && !operand.uses(*d));
+    let readers = parallel.map(|d| nest.loops[d].extent).try_fold(1i64, |all, extent| all.checked_mul(extent?))?;
+    let (outermost, inner) = loops.split_first()?;
+    let inside = inner.iter().try_fold(row_bytes, |bytes, d| bytes.checked_mul(nest.loops[*d].extent?))?;
+    let extent = nest.loops[*outermost].extent?;
+    let size = (MAX_REUSED_BYTES / inside).max(1);
+    let pays = dense && readers >= MIN_READERS && size < extent && !inner.is_empty();
+    pays.then_some(Pack { right: None, left: None, block: Some((*outermost, size)) })
 }
 
 /// The interleaved input whose line of `width` lanes, whole registers, a panel can hold, and whose reuse by rows pays for it.

@@ -17,7 +17,7 @@ use super::emit::{Bound, Emit, Position, Segment, Width, upper_half};
 use super::form::Form;
 use super::nest::{Access, Loop, Nest, Operand};
 use super::pack::{self, OTHER_POSITIONS, Panels};
-use monopour_ir::Value;
+use monopour_ir::{Value, ops};
 use monopour_program::CpuTarget;
 
 /// The form.
@@ -49,7 +49,23 @@ fn emit<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
     let mut at = vec![Position::at(0); nest.loops.len() + OTHER_POSITIONS];
     let panels = Panels::new(e, nest, choice);
     let packed = panels.packed();
-    outer(e, &Plan { nest, choice, panels, packed }, order, &mut at);
+    // Loops that share the right panel run while it is in the first-level cache.
+    let right = choice.pack.filter(|p| p.left.is_none() && choice.line.is_none()).and_then(|p| p.right);
+    let (inner, order) = order.into_iter().partition(|d| right.is_some_and(|i| !nest.inputs[i].uses(*d)));
+    let plan = Plan { nest, choice, panels, packed, inner };
+    if choice.pack.is_some_and(|p| p.right.is_none() && p.left.is_none()) {
+        // What a block reads stays in the first-level cache for all rows.
+        let read = |d: &usize| nest.inputs.iter().any(|o| o.uses(choice.dim) && o.uses(*d));
+        let (order, shared): (Vec<usize>, Vec<usize>) = order.into_iter().partition(read);
+        return outer(e, &plan, order, &mut at, &mut |e, at| {
+            blocks(e, &plan, at, &mut |e, at, length| {
+                outer(e, &plan, shared.clone(), at, &mut |e, at| vectors(e, &plan, at, length));
+            });
+        });
+    }
+    outer(e, &plan, order, &mut at, &mut |e, at| {
+        blocks(e, &plan, at, &mut |e, at, length| vectors(e, &plan, at, length));
+    });
 }
 
 struct Plan<'c, 'a> {
@@ -58,27 +74,40 @@ struct Plan<'c, 'a> {
     panels: Panels<'c, 'a>,
     /// The nest that reads the panels.
     packed: Nest<'c>,
+    /// Loops inside of those over vectors, the last outermost.
+    inner: Vec<usize>,
 }
 
-/// The loops in `order`, the last first, then the blocks.
-fn outer<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, mut order: Vec<usize>, at: &mut [Position<'c>]) {
-    let Some(dim) = order.pop() else { return blocks(e, plan, at) };
+/// The loops in `order`, the last first, then `body`.
+fn outer<'c>(
+    e: &mut Emit<'c>,
+    plan: &Plan<'c, '_>,
+    mut order: Vec<usize>,
+    at: &mut [Position<'c>],
+    body: &mut dyn FnMut(&mut Emit<'c>, &mut [Position<'c>]),
+) {
+    let Some(dim) = order.pop() else { return body(e, at) };
     let segment = e.whole(&plan.nest.loops[dim]);
     e.for_each(segment, &[], &mut |e, here, _| {
         at[dim] = here;
-        outer(e, plan, order.clone(), at);
+        outer(e, plan, order.clone(), at, body);
         vec![]
     });
 }
 
-/// The blocks of a long reduction, each with its panels.
-fn blocks<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>]) {
-    let Some((dim, size)) = plan.panels.block() else { return vectors(e, plan, at, 0) };
+/// The blocks of a long reduction, each with its length.
+fn blocks<'c>(
+    e: &mut Emit<'c>,
+    plan: &Plan<'c, '_>,
+    at: &mut [Position<'c>],
+    body: &mut dyn FnMut(&mut Emit<'c>, &mut [Position<'c>], i64),
+) {
+    let Some((dim, size)) = plan.panels.block() else { return body(e, at, 0) };
     let l = &plan.nest.loops[dim];
     for segment in e.segments(l, &with_rest(l, size)) {
         e.for_each(segment, &[], &mut |e, here, _| {
             at[dim] = here;
-            vectors(e, plan, at, segment.step);
+            body(e, at, segment.step);
             vec![]
         });
     }
@@ -98,7 +127,7 @@ fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], l
     if let Some(used) = short {
         at[choice.dim] = Position::at(0);
         plan.panels.fill_right(e, at, (choice.lanes, used), length);
-        return rows(e, &plan.packed, choice, at, &Strip { offsets: vec![0], width: choice.lanes, used, length });
+        return inner(e, plan, at, &Strip { offsets: vec![0], width: choice.lanes, used, length });
     }
     // Elements that are filled, reduced and finished at once can be computed twice.
     let segments = match nest.start {
@@ -109,10 +138,15 @@ fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], l
         e.for_each(segment, &[], &mut |e, here, _| {
             at[choice.dim] = here;
             plan.panels.fill_right(e, at, (segment.step, segment.step), length);
-            rows(e, &plan.packed, choice, at, &Strip::of(choice, segment.step, length));
+            inner(e, plan, at, &Strip::of(choice, segment.step, length));
             vec![]
         });
     }
+}
+
+/// The loops that share the right panel, then the rows.
+fn inner<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], strip: &Strip) {
+    outer(e, plan, plan.inner.clone(), at, &mut |e, at| rows(e, &plan.packed, plan.choice, at, strip));
 }
 
 /// Steps of `size`, and a static remainder as one smaller step.
@@ -269,6 +303,7 @@ impl<'c> Tile<'c, '_> {
         state: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let Some((dim, inner)) = loops.split_first() else {
+            self.fetch_ahead(e, &rows[0]);
             let (mut cache, n) = (vec![], self.slots.len());
             let row = |(i, at): (usize, &Vec<Position<'c>>)| self.row(e, at, &state[i * n..(i + 1) * n], &mut cache);
             return rows.iter().enumerate().flat_map(row).collect();
@@ -282,6 +317,26 @@ impl<'c> Tile<'c, '_> {
             let rows = rows.iter().map(|at| pack::within(e, at, *dim, here, blocked.is_some())).collect();
             self.sum(e, inner, rows, accumulators)
         })
+    }
+
+    /// Fetches what the next block reads at the same place, where blocks are read from memory: the rows of this one hide how
+    /// long that takes.
+    fn fetch_ahead(&self, e: &mut Emit<'c>, at: &[Position<'c>]) {
+        let panels = self.choice.pack.is_some_and(|p| p.right.is_some() || p.left.is_some());
+        let Some((row, _)) = self.choice.rows.filter(|_| !panels && self.choice.line.is_none()) else { return };
+        let mut read = self.nest.inputs.iter().filter(|o| o.uses(self.choice.dim));
+        let (Some(input), None) = (read.next(), read.next()) else { return };
+        let long = |d: usize| {
+            !self.nest.loops[d].reduction && d != self.choice.dim && self.nest.loops[d].extent.is_some_and(|e| e > 1)
+        };
+        let next = (0..self.nest.loops.len()).find(|d| long(*d) && input.uses(*d)).map(|d| (d, 1));
+        let Some((cut, length)) = self.block.or(next).filter(|_| !input.uses(row)) else { return };
+        let Some(extent) = self.nest.loops[cut].extent else { return };
+        let (next, last) = (e.position(at[cut].plus(length)), e.index(extent - 1));
+        let next = e.op(ops::arith::MINUI, &[next, last], last.ty());
+        let mut at = at.to_vec();
+        at[cut] = Position { base: Some(next), offset: 0 };
+        e.prefetch(input, &at, self.choice.dim, self.width);
     }
 
     /// One copy of the body. `cache` holds loads shared with other rows.

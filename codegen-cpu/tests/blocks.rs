@@ -1,0 +1,23 @@
+//! Products whose channels lie in blocks, with blocks of the reduction.
+
+use crate::vectorize::{Case, PRODUCT, check, optimized};
+
+/// Channels in blocks: the filters of some blocks at a time for all lines, with a rest of blocks, rows and channels.
+#[test]
+fn blocks_of_channels() {
+    let product = |x: &[f32], o: f32| o + x[0] * x[1];
+    let mut cases = vec![];
+    for (w, f, blocks) in [(7, 32, 20), (17, 16, 3), (8, 24, 2)] {
+        let windows = [('o', 2), ('h', 2), ('w', 2 * w), ('f', f), ('C', 3), ('Y', 3), ('X', 2), ('K', 40)];
+        cases.push(Case::new(&windows, "c,2h+y,w+x,k o,c,y,x,k,f o,h,w,f", PRODUCT, product).filled());
+        let points = [('o', 2), ('h', 4), ('w', w), ('f', f), ('C', blocks), ('K', 32)];
+        let case = || Case::new(&points, "c,h,w,k o,c,k,f o,h,w,f", PRODUCT, product);
+        cases.extend([case(), case().filled(), case().narrow()]);
+    }
+    check(&cases, 1e-4);
+    let loops = |blocks| [('o', 3), ('h', 5), ('w', 14), ('f', 32), ('C', blocks), ('K', 32)];
+    let text = |blocks| optimized(&Case::new(&loops(blocks), "c,h,w,k o,c,k,f o,h,w,f", PRODUCT, product).filled());
+    // Fourteen rows of accumulators, and what the next block reads is fetched; filters that fit the cache are read at once.
+    let has = |text: &str| (text.matches("phi <32 x float>").count(), text.contains("@llvm.prefetch"));
+    assert_eq!((has(&text(20)), has(&text(2))), ((2 * 2 * 14, true), (2 * 14, true)), "two blocks of nine, and a rest");
+}
