@@ -100,7 +100,7 @@ fn duplicate_data_movement<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) {
     }
 }
 
-fn duplicate_per_use<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) {
+pub(crate) fn duplicate_per_use<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) {
     for use_ in op.result(0).uses().into_iter().skip(1) {
         rw.set_point(InsertionPoint::Before(op));
         let copy = rw.clone_op(op, |v| v);

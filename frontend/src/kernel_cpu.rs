@@ -114,7 +114,23 @@ fn product(dispatch: &Dispatch, loops: &Loops, lanes: i64) -> Vec<i64> {
     let rows = if found.n.is_empty() { COLUMN_ROWS } else { TASK_SIDE };
     set(&found.m, (rows, 1), &mut tile);
     set(&found.n, (columns(&found, loops), line(dispatch).unwrap_or(1)), &mut tile);
+    if found.m.len() > 1 {
+        widen(&found.m, loops, &mut tile);
+        widen(&found.n, loops, &mut tile);
+    }
     finish(tile, loops)
+}
+
+/// Takes several iterations of the loop outside of the last one, if that is whole and short: lines of an image, or blocks of
+/// channels. The task fetches the filters of a block while it works on the one before.
+fn widen(dims: &[usize], loops: &Loops, tile: &mut [i64]) {
+    if let [.., outer, last] = dims[..]
+        && loops.extents[outer] != DYNAMIC
+        && loops.extents[last] != DYNAMIC
+        && tile[last] == loops.extents[last]
+    {
+        tile[outer] = known_tile(loops.extents[outer], (TASK_SIDE / tile[last].max(1)).max(1));
+    }
 }
 
 /// Columns of a task. Rows that are few, or may be, stream the matrix: longer lines of it are prefetched better.
@@ -175,6 +191,7 @@ fn convolution(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> 
         tile[*line] = known_tile(loops.extents[*line], LINE);
     }
     let inner = |d: &usize| found.image.last().is_some_and(|line| d > line);
+    let blocks = found.channels.iter().chain(&found.depth).any(inner);
     for d in found.channels.iter().chain(&found.depth) {
         let [behind, before] = TASK_CHANNELS;
         let wanted = match &packed {
@@ -183,6 +200,9 @@ fn convolution(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> 
             None => before,
         };
         tile[*d] = known_tile(loops.extents[*d], wanted);
+    }
+    if blocks {
+        [&found.image, &found.channels, &found.depth].iter().for_each(|dims| widen(dims, loops, &mut tile));
     }
     finish(tile, loops)
 }

@@ -8,6 +8,7 @@
 //!   reductions in two; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`attention`]: the dispatches of an attention as one.
 //! * [`narrow`]: factors of integer products in 8 or 16 bits, for CPUs.
+//! * [`layouts`]: channels of images in blocks or last, for CPUs.
 //! * [`unfold`]: windows of convolutions as dimensions, for CPUs.
 //! * [`widen`]: constant filters of half precision as f32, for CPUs.
 //! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
@@ -36,6 +37,7 @@ pub mod import;
 mod isolate;
 mod kernel;
 mod kernel_cpu;
+pub mod layouts;
 mod linalg;
 pub mod narrow;
 pub mod onnx;

@@ -71,7 +71,9 @@ impl<'c> Windows<'c> {
         let (line, lanes) = (*found.image.last()?, kernel_cpu::lanes(op, cpu));
         let channels: i64 = found.channels.iter().map(|d| extents[*d]).product();
         // Lines behind which there are channels have vectors of these.
+        let last = linalg::indexing_maps(op)?.last()?.dim_positions()?.last().copied();
         let pays = match kernel_cpu::line_stride(op, &found)? {
+            _ if last.is_some_and(|d| found.channels.contains(&d) || found.depth.contains(&d)) => false,
             // Lines of channels.
             0 => false,
             1 => found.image.len() > 1 && channels >= MIN_CHANNELS && (1..lanes / 2).contains(&extents[line]),

@@ -33,6 +33,7 @@ pub(super) fn import<'c>(job: &mut Job<'c, '_>, source: Source<'_>) -> Result<On
 pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Result<OnTensors<'c>, Diagnostics> {
     if let TargetDescription::Cpu(cpu) = job.target {
         frontend::narrow::run(&stage.model.module, &mut stage.model.weights, cpu)?;
+        frontend::layouts::run(&stage.model.module, &mut stage.model.weights, cpu)?;
         frontend::unfold::run(&stage.model.module, cpu)?;
         frontend::widen::run(&stage.model.module, &mut stage.model.weights)?;
     }

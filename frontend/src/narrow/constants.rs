@@ -125,13 +125,13 @@ impl<'c> Narrowing<'c, '_> {
 }
 
 /// The op and attribute of a constant.
-fn constant<'c>(value: Value<'c>) -> Option<(Op<'c>, Attr<'c>)> {
+pub(crate) fn constant<'c>(value: Value<'c>) -> Option<(Op<'c>, Attr<'c>)> {
     let op = value.defining_op().filter(|op| op.is(ops::arith::CONSTANT))?;
     Some((op, op.attr("value")?))
 }
 
 /// Elements of `size` bytes of a tensor of that shape, its dimensions in another order.
-fn permuted(bytes: &[u8], shape: &[i64], order: &[usize], size: usize) -> Vec<u8> {
+pub(crate) fn permuted(bytes: &[u8], shape: &[i64], order: &[usize], size: usize) -> Vec<u8> {
     let shape: Vec<usize> = shape.iter().map(|extent| usize::try_from(*extent).unwrap_or(0)).collect();
     let mut strides = vec![size; shape.len()];
     (1..shape.len()).rev().for_each(|d| strides[d - 1] = strides[d] * shape[d]);

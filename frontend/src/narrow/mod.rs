@@ -22,7 +22,7 @@
 //! The files: `factor` (what a factor is), `constants` (those that are computed), `dequantized` (products of scaled factors),
 //! `unsigned` (factors that lose their sign).
 
-mod constants;
+pub(crate) mod constants;
 mod dequantized;
 mod factor;
 mod unsigned;

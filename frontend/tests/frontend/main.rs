@@ -3,6 +3,7 @@
 mod builder;
 mod dynamic;
 mod errors;
+mod layouts;
 mod onnx;
 mod onnx_files;
 mod onnx_page;

@@ -1,0 +1,314 @@
+//! Which values must share a layout, and what each group of them gains.
+
+use super::{Layout, parts};
+use crate::fuse::duplicate_per_use;
+use crate::{linalg, products};
+use monopour_ir::ops;
+use monopour_ir::typed::{Index, Slice};
+use monopour_ir::{AffineExprKind, AffineMap, Module, Op, Rewriter, Type, Value, WalkOrder};
+use monopour_program::CpuTarget;
+use std::collections::{HashMap, HashSet};
+use tracing::trace;
+
+/// Multiplications of a convolution that gain as much as copying one element to another layout costs (measured: a fifth of
+/// a convolution's time, at half the speed of additions and multiplications, beside 0.5 ns per element).
+const WORK_PER_ELEMENT: i64 = 250;
+/// Elements of a depthwise convolution's or a pool's result that gain as much.
+const RESULTS_PER_ELEMENT: i64 = 2;
+/// Registers of a block of channels: as wide as a register tile.
+const REGISTERS: i64 = 2;
+
+/// The layouts of values, and what does not follow.
+pub(super) struct Decided<'c> {
+    /// Values of other layouts than the plain one, in program order.
+    pub(super) layouts: Vec<(Value<'c>, Layout)>,
+    /// Ops that can follow, in program order.
+    pub(super) ops: Vec<Op<'c>>,
+    /// Operands that are read plain.
+    pub(super) plain_uses: HashSet<(Op<'c>, usize)>,
+    /// Results that are written plain.
+    pub(super) plain_results: HashSet<Value<'c>>,
+}
+
+/// Every use of a fill or `tensor.empty` gets its own: a shared one ties its readers to one layout.
+pub(super) fn unshare<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) {
+    let is_fill = |op: &Op| op.operands()[..linalg::num_inputs(*op)].iter().all(|value| !value.ty().is_tensor());
+    let fills = module.op().find_all(ops::linalg::GENERIC).into_iter().filter(is_fill);
+    // Fills first: the copies of a fill share its `tensor.empty`.
+    for op in module.op().find_all(ops::linalg::FILL).into_iter().chain(fills) {
+        if op.num_results() == 1 {
+            duplicate_per_use(op, rw);
+        }
+    }
+    module.op().find_all(ops::tensor::EMPTY).into_iter().for_each(|op| duplicate_per_use(op, rw));
+}
+
+/// Decides for all images of a module.
+pub(super) fn decide<'c>(module: &'c Module<'c>, cpu: &CpuTarget) -> Decided<'c> {
+    let mut groups = Groups::default();
+    for function in module.functions() {
+        for op in function.nested(WalkOrder::Pre).into_iter().filter(|op| *op != function) {
+            let top = op.parent() == Some(function);
+            match op.name() {
+                ops::linalg::GENERIC if top => groups.generic(op),
+                ops::linalg::FILL if top => groups.share(op),
+                ops::tensor::EMPTY if top => groups.share(op),
+                ops::tensor::INSERT_SLICE | ops::tensor::EXTRACT_SLICE if top => groups.slice(op),
+                ops::tensor::EXPAND_SHAPE | ops::tensor::COLLAPSE_SHAPE if top && keeps_image(op) => groups.share(op),
+                _ => groups.plain(op),
+            }
+        }
+    }
+    groups.finish(i64::from(cpu.vector_bits) / 32)
+}
+
+/// Whether a value is an image that may get another layout.
+fn is_image(value: Value) -> bool {
+    let Some(shape) = value.ty().as_tensor().filter(|ty| ty.encoding.is_none()).map(|ty| ty.shape) else {
+        return false;
+    };
+    let constant = value.defining_op().is_some_and(|op| op.is(ops::arith::CONSTANT));
+    shape.len() >= 3 && shape.iter().all(|size| *size > 0) && is_wide(value.ty()) && !constant
+}
+
+/// Whether a reshape adds or drops dimensions of one element in front of an image.
+fn keeps_image(op: Op) -> bool {
+    let shapes = [op.operand(0), op.result(0)].map(|value| value.ty().shape().unwrap_or_default());
+    shapes.iter().all(|shape| shape.len() >= 3 && parts(shape).0.iter().all(|size| *size == 1))
+        && parts(&shapes[0]).1 == parts(&shapes[1]).1
+}
+
+fn elements(value: Value) -> i64 {
+    value.ty().shape().unwrap_or_default().into_iter().fold(1, i64::saturating_mul)
+}
+
+/// The loop that indexes an operand's channels.
+pub(super) fn channel_loop(map: AffineMap) -> Option<usize> {
+    let results = map.results();
+    if results.len() < 3 {
+        return None;
+    }
+    let (_, [channels, ..]) = parts(&results);
+    match channels.kind() {
+        AffineExprKind::Dim(d) => Some(d),
+        _ => None,
+    }
+}
+
+/// Groups of values, by union and find.
+#[derive(Default)]
+struct Groups<'c> {
+    ids: HashMap<Value<'c>, usize>,
+    values: Vec<Value<'c>>,
+    parents: Vec<usize>,
+    /// Per value, in elements that a copy moves.
+    gains: Vec<i64>,
+    ops: Vec<Op<'c>>,
+    plain_uses: HashSet<(Op<'c>, usize)>,
+    plain_results: HashSet<Value<'c>>,
+    /// Numbers that a block of a value's group has to divide.
+    divisible: Vec<(usize, i64)>,
+    /// Values that are copied once for all readers in the other layout.
+    copied: HashSet<Value<'c>>,
+}
+
+impl<'c> Groups<'c> {
+    fn id(&mut self, value: Value<'c>) -> usize {
+        if let Some(id) = self.ids.get(&value) {
+            return *id;
+        }
+        let id = self.values.len();
+        self.ids.insert(value, id);
+        self.values.push(value);
+        self.parents.push(id);
+        self.gains.push(0);
+        let shape = value.ty().shape().unwrap_or_default();
+        self.divisible.push((id, parts(&shape).1[0]));
+        if value.defining_op().is_none() {
+            self.write_plain(value);
+        }
+        id
+    }
+
+    fn root(&self, mut id: usize) -> usize {
+        while self.parents[id] != id {
+            id = self.parents[id];
+        }
+        id
+    }
+
+    fn unite(&mut self, a: Value<'c>, b: Value<'c>) {
+        let (a, b) = (self.id(a), self.id(b));
+        let (a, b) = (self.root(a), self.root(b));
+        self.parents[a.max(b)] = a.min(b);
+    }
+
+    fn gain(&mut self, value: Value<'c>, elements: i64) {
+        let id = self.id(value);
+        self.gains[id] += elements;
+    }
+
+    /// A copy for all readers of the other kind.
+    fn copy(&mut self, value: Value<'c>) {
+        if self.copied.insert(value) {
+            self.gain(value, -elements(value));
+        }
+    }
+
+    fn read_plain(&mut self, op: Op<'c>, index: usize) {
+        if is_image(op.operand(index)) && self.plain_uses.insert((op, index)) {
+            self.copy(op.operand(index));
+        }
+    }
+
+    fn write_plain(&mut self, value: Value<'c>) {
+        if is_image(value) && self.plain_results.insert(value) {
+            self.copy(value);
+        }
+    }
+
+    /// An op of which nothing is known.
+    fn plain(&mut self, op: Op<'c>) {
+        (0..op.num_operands()).for_each(|index| self.read_plain(op, index));
+        op.results().into_iter().for_each(|result| self.write_plain(result));
+    }
+
+    /// An op whose images all share a layout.
+    fn share(&mut self, op: Op<'c>) {
+        let images: Vec<Value> = op.operands().into_iter().chain(op.results()).filter(|v| is_image(*v)).collect();
+        images.iter().for_each(|v| self.unite(images[0], *v));
+        self.ops.push(op);
+    }
+
+    fn slice(&mut self, op: Op<'c>) {
+        let ranks: Vec<_> =
+            op.operands().iter().chain(&op.results()).map(|v| v.ty().shape().map(|s| s.len())).collect();
+        let read = |list: &[Index<'c>]| list.iter().map(|i| i.constant()).collect::<Option<Vec<i64>>>();
+        let known =
+            Slice::of(op).and_then(|slice| Some([read(&slice.offsets)?, read(&slice.sizes)?, read(&slice.strides)?]));
+        let images = op.operands().into_iter().chain(op.results()).all(is_image);
+        match known {
+            Some([offsets, sizes, strides])
+                if images && ranks.iter().all(|r| *r == ranks[0]) && strides.iter().all(|s| *s == 1) =>
+            {
+                self.share(op);
+                let id = self.ids[&op.result(0)];
+                self.divisible.extend([(id, parts(&offsets).1[0]), (id, parts(&sizes).1[0])]);
+            }
+            _ => self.plain(op),
+        }
+    }
+
+    fn generic(&mut self, op: Op<'c>) {
+        let (Some(maps), inputs) = (linalg::indexing_maps(op), linalg::num_inputs(op)) else { return self.plain(op) };
+        let filter = filter(op);
+        let stored = |i: usize| op.operand(i).defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
+        if !op.find_all(ops::linalg::INDEX).is_empty() || filter.is_some_and(|filter| !stored(filter)) {
+            return self.plain(op);
+        }
+        let channels: Vec<Option<usize>> =
+            (0..op.num_operands()).map(|i| channel_loop(maps[i]).filter(|_| is_image(op.operand(i)))).collect();
+        // A loop that is cut into blocks indexes whole dimensions.
+        let whole = |d: usize| maps.iter().all(|map| map.results().iter().all(|e| is_apart(*e, d)));
+        let once = |map: AffineMap, d: usize| map.results().iter().filter(|e| e.dims().contains(&d)).count() <= 1;
+        let loops: Vec<usize> = channels.iter().copied().flatten().filter(|d| whole(*d)).collect();
+        let mut first: HashMap<usize, Value> = HashMap::new();
+        for i in 0..op.num_operands() {
+            let value = op.operand(i);
+            if !is_image(value) {
+                continue;
+            }
+            let own = channels[i].filter(|d| loops.contains(d) && loops.iter().all(|l| once(maps[i], *l)));
+            // Another image's channels are none of this one's other dimensions.
+            let own = own.filter(|own| {
+                maps[i].results().iter().all(|e| e.dims().iter().all(|d| d == own || !loops.contains(d)))
+            });
+            let result = i.checked_sub(inputs).map(|r| op.result(r));
+            match own {
+                Some(own) => {
+                    let leader = *first.entry(own).or_insert(value);
+                    self.unite(leader, value);
+                    result.into_iter().for_each(|result| self.unite(value, result));
+                }
+                None => {
+                    self.read_plain(op, i);
+                    result.into_iter().for_each(|result| self.write_plain(result));
+                }
+            }
+        }
+        self.ops.push(op);
+        self.weigh(op, filter);
+    }
+
+    /// What an op gains if its result has channels in blocks.
+    fn weigh(&mut self, op: Op<'c>, filter: Option<usize>) {
+        let Some(result) = op.results().first().copied().filter(|r| is_image(*r)) else { return };
+        let windows = linalg::indexing_maps(op).is_some_and(|maps| maps.iter().any(|m| !m.is_projected_permutation()));
+        let sums = linalg::parallel_loops(op).is_some_and(|p| p.contains(&false));
+        let depthwise = products::convolution_loops(op).is_some_and(|found| found.channels.is_empty());
+        let gain = if filter.is_some() && !depthwise {
+            let work = linalg::loop_extents(op).unwrap_or_default().into_iter().fold(1, i64::saturating_mul);
+            // An image of halves would be widened for each vector of channels that its elements meet.
+            if op.operands().iter().all(|v| is_wide(v.ty())) { work / WORK_PER_ELEMENT } else { 0 }
+        } else if windows && sums {
+            elements(result) / RESULTS_PER_ELEMENT
+        } else {
+            0
+        };
+        self.gain(result, gain);
+    }
+
+    fn finish(self, lanes: i64) -> Decided<'c> {
+        let mut sums: HashMap<usize, i64> = HashMap::new();
+        for id in 0..self.values.len() {
+            *sums.entry(self.root(id)).or_default() += self.gains[id];
+        }
+        let mut sizes: HashMap<usize, Vec<i64>> = HashMap::new();
+        for (id, size) in &self.divisible {
+            sizes.entry(self.root(*id)).or_default().push(*size);
+        }
+        let layout = |root: usize| {
+            let divides = |block: &i64| sizes[&root].iter().all(|size| size % block == 0);
+            [REGISTERS * lanes, lanes].into_iter().find(divides).map_or(Layout::Last, Layout::Blocks)
+        };
+        let mut chosen: Vec<(usize, Layout)> =
+            sums.iter().filter(|(_, gain)| **gain > 0).map(|(r, _)| (*r, layout(*r))).collect();
+        chosen.sort_by_key(|(root, _)| *root);
+        for (root, layout) in &chosen {
+            let value = self.values[*root];
+            let loc = value.defining_op().map(Op::location);
+            let loc = loc.map_or_else(String::new, |loc| format!("{loc}: "));
+            trace!(target: "fuse", "{loc}{layout:?} for a group of images that gains {} elements", sums[root]);
+        }
+        let chosen: HashMap<usize, Layout> = chosen.into_iter().collect();
+        let of = |(id, value): (usize, &Value<'c>)| chosen.get(&self.root(id)).map(|layout| (*value, *layout));
+        Decided {
+            layouts: self.values.iter().enumerate().filter_map(of).collect(),
+            ops: self.ops,
+            plain_uses: self.plain_uses,
+            plain_results: self.plain_results,
+        }
+    }
+}
+
+/// Whether an expression is loop `d` alone, or without it.
+fn is_apart(expr: monopour_ir::AffineExpr, d: usize) -> bool {
+    matches!(expr.kind(), AffineExprKind::Dim(_)) || !expr.dims().contains(&d)
+}
+
+/// The filter of a convolution over images, or of one with windows of one element.
+fn filter(op: Op) -> Option<usize> {
+    if let Some(found) = products::convolution_loops(op) {
+        return Some(1 - found.input).filter(|_| found.image.len() > 1);
+    }
+    let found = products::contraction_loops(op)?;
+    let filter = op.operand(found.lhs);
+    let stored = filter.defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
+    let pointwise = found.m.len() == 1 && found.n.len() > 1 && found.k.len() == 1 && found.batch.is_empty();
+    (stored && pointwise).then_some(found.lhs)
+}
+
+/// Whether a type is of floats that vectors take as they are.
+fn is_wide(ty: Type) -> bool {
+    ty.element().float_width().is_some_and(|bits| bits >= 32)
+}

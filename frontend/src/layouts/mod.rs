@@ -1,0 +1,73 @@
+//! Chooses the layouts of images, for CPUs: channels in blocks, or last, where convolutions gain more by it than copies at
+//! the borders cost.
+//!
+//! Before / after (a block of 32 channels, two registers of the target):
+//!
+//! ```text
+//! %r = generic (o, y, x, c, i, j)                        %r = generic (o, y, x, o', c, i, j, c')
+//!        %image[c, y + i, x + j] : [64, 58, 58]                 %image[c, y + i, x + j, c'] : [2, 58, 58, 32]
+//!        %w[o, c, i, j]          : [128, 64, 3, 3]              %w[o, c, i, j, c', o']      : [4, 2, 3, 3, 32, 32]
+//!        %r[o, y, x]             : [128, 56, 56]                %r[o, y, x, o']             : [4, 56, 56, 32]
+//! ```
+//!
+//! A vector is then of channels, whatever the length of a line and its stride: lines of 14 and 7 leave no lane empty. The
+//! elements of a line are near each other, and those of a filter are read in the order in which they lie in memory.
+//! Channels that no block divides are last, in one block.
+//!
+//! Decide, then rewrite: `groups` puts values that must share a layout into groups and weighs each, `rewrite` retypes the
+//! values of those that gain. Weights get their layout here, once.
+//!
+//! Requires: what [`crate::import`] ensures. Ensures: the same; signatures keep their types.
+//! Limits: known sizes, constant filters, floats of 32 bits and more (an element of fewer would be widened for each vector of
+//! channels that it meets). Everything that is not known to follow (returns, reshapes, calls, nested
+//! regions) reads a copy in the old layout.
+
+mod groups;
+mod rewrite;
+
+use crate::import::WeightTable;
+use monopour_ir::{Diagnostics, Module, Rewriter, run_passes};
+use monopour_program::CpuTarget;
+
+/// How the dimensions `[.., channels, height, width]` of an image lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Layout {
+    /// `[.., height, width, channels]`
+    Last,
+    /// `[.., channels / n, height, width, n]`
+    Blocks(i64),
+}
+
+impl Layout {
+    /// The dimensions of an image in this layout.
+    fn shape(self, shape: &[i64]) -> Vec<i64> {
+        let (front, [channels, height, width]) = parts(shape);
+        let blocks = match self {
+            Self::Last => None,
+            Self::Blocks(size) => Some(channels / size),
+        };
+        let last = blocks.map_or(channels, |blocks| channels / blocks.max(1));
+        front.iter().copied().chain(blocks).chain([height, width, last]).collect()
+    }
+}
+
+/// The dimensions in front of an image's three, and those.
+fn parts<T: Copy>(shape: &[T]) -> (&[T], [T; 3]) {
+    let (front, image) = shape.split_at(shape.len() - 3);
+    (front, [image[0], image[1], image[2]])
+}
+
+/// Chooses the layouts of a module's images; `weights` gets the filters in theirs.
+///
+/// # Errors
+/// None of its own; what MLIR's op builders report.
+pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Result<(), Diagnostics> {
+    run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
+    let mut rw = Rewriter::new(module.context());
+    groups::unshare(module, &mut rw);
+    let decided = groups::decide(module, cpu);
+    if decided.layouts.is_empty() {
+        return Ok(());
+    }
+    rewrite::run(&decided, weights, &mut rw)
+}

@@ -1,0 +1,152 @@
+//! Layouts of images: which ops follow, what is copied where they end, and when nothing changes.
+
+use crate::support::{import_text, reparses};
+use monopour_frontend::layouts;
+use monopour_ir::{Module, Op};
+use monopour_program::CpuTarget;
+
+const PARALLEL: &str = "\"parallel\", \"parallel\", \"parallel\"";
+
+/// The text of ops on images of so many channels, 14 x 14, of one element type.
+struct Text {
+    channels: i64,
+    element: &'static str,
+    body: String,
+}
+
+impl Text {
+    fn image(&self) -> String {
+        format!("tensor<{}x14x14x{}>", self.channels, self.element)
+    }
+
+    fn weights(&self, shape: &str) -> String {
+        format!("tensor<{shape}x{}>", self.element)
+    }
+
+    fn pad(&mut self, name: &str, of: &str) {
+        let (image, element) = (self.image(), self.element);
+        self.body += &format!(
+            "  %{name} = tensor.pad %{of} low[0, 1, 1] high[0, 1, 1] {{
+  ^bb0(%c{name}: index, %y{name}: index, %x{name}: index):
+    tensor.yield %zero : {element}
+  }} : {image} to {}\n",
+            image.replace("14", "16")
+        );
+    }
+
+    fn generic(&mut self, name: &str, maps: [&str; 3], sums: usize, ins: &str, lines: &str) {
+        let kinds = [PARALLEL].into_iter().chain(vec!["\"reduction\""; sums]).collect::<Vec<_>>().join(", ");
+        let loops = ["c, y, x", "o, y, x, c", "c, y, x, i, j", "o, y, x, c, i, j"][sums];
+        let maps = maps.map(|map| format!("affine_map<({loops}) -> ({map})>")).join(", ");
+        let (image, e) = (self.image(), self.element);
+        self.body += &format!(
+            "  %{name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}} ins({ins}) outs(%f : {image}) {{
+  ^bb0(%a: {e}, %b: {e}, %o: {e}):
+    {}
+    linalg.yield %s : {e}
+  }} -> {image}\n",
+            lines.replace("T", e)
+        );
+    }
+
+    /// The function, with its weights.
+    fn finish(self, result: &str) -> String {
+        let (c, e, image) = (self.channels, self.element, self.image());
+        let size = if e == "f32" { 4 } else { 2 };
+        let stored = |(name, count): (&str, i64)| {
+            let bytes: String = (0..count * size).map(|i| format!("{:02X}", i * 7 % 60)).collect();
+            format!("{name}: \"0x{size:02X}000000{bytes}\"")
+        };
+        let weights = [("w", c * c * 9), ("d", c * 9), ("p", c * c), ("v", c)].map(stored).join(", ");
+        let constants =
+            [("w", format!("{c}x{c}x3x3")), ("d", format!("{c}x3x3")), ("p", format!("{c}x{c}")), ("v", c.to_string())];
+        let constants = constants.map(|(name, shape)| {
+            format!("  %{name} = arith.constant dense_resource<{name}> : {}\n", self.weights(&shape))
+        });
+        format!(
+            "func.func @main(%x: {image}, %given: {}) -> {image} {{
+  %zero = arith.constant 0.0 : {e}
+{}  %e = tensor.empty() : {image}
+  %f = linalg.fill ins(%zero : {e}) outs(%e : {image}) -> {image}
+{}  return %{result} : {image}
+}}
+{{-# dialect_resources: {{ builtin: {{ {weights} }} }} #-}}",
+            self.weights(&format!("{c}x{c}x3x3")),
+            constants.concat(),
+            self.body,
+        )
+    }
+}
+
+/// A padded convolution with a bias, a padded depthwise convolution, a product over channels and a residual.
+fn network(channels: i64, element: &'static str, filter: &str) -> String {
+    let (c, mut text) = (channels, Text { channels, element, body: String::new() });
+    let (image, padded) = (text.image(), text.image().replace("14", "16"));
+    let (sum, add) = ("%m = arith.mulf %a, %b : T\n    %s = arith.addf %o, %m : T", "%s = arith.addf %a, %b : T");
+    let weights = |shape: String| format!("tensor<{shape}x{element}>");
+    text.pad("px", "x");
+    let ins = format!("%px, %{filter} : {padded}, {}", weights(format!("{c}x{c}x3x3")));
+    text.generic("conv", ["c, y + i, x + j", "o, c, i, j", "o, y, x"], 3, &ins, sum);
+    let ins = format!("%conv, %v : {image}, {}", weights(c.to_string()));
+    text.generic("biased", ["c, y, x", "c", "c, y, x"], 0, &ins, add);
+    text.pad("pb", "biased");
+    let ins = format!("%pb, %d : {padded}, {}", weights(format!("{c}x3x3")));
+    text.generic("each", ["c, y + i, x + j", "c, i, j", "c, y, x"], 2, &ins, sum);
+    let ins = format!("%each, %p : {image}, {}", weights(format!("{c}x{c}")));
+    text.generic("points", ["c, y, x", "o, c", "o, y, x"], 1, &ins, sum);
+    text.generic("r", ["c, y, x"; 3], 0, &format!("%points, %biased : {image}, {image}"), add);
+    text.finish("r")
+}
+
+/// Shapes of the results of all ops that read a tensor, and of the constants of more than one dimension.
+fn shapes(module: &Module) -> (Vec<Vec<i64>>, Vec<Vec<i64>>) {
+    let shape = |op: Op| op.result(0).ty().shape().unwrap_or_default();
+    let generics = module.op().find_all("linalg.generic").into_iter();
+    let computed = generics.filter(|op| op.operands()[..op.num_operands() - 1].iter().any(|v| v.ty().is_tensor()));
+    let constants = module.op().find_all("arith.constant").into_iter().map(shape).filter(|shape| shape.len() > 1);
+    (computed.map(shape).collect(), constants.collect())
+}
+
+fn laid_out(text: &str, target: &str) -> (Vec<Vec<i64>>, Vec<Vec<i64>>) {
+    let mut imported = import_text(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let cpu = CpuTarget::parse(target).expect("a known CPU");
+    layouts::run(&imported.module, &mut imported.weights, &cpu).expect("lays out");
+    reparses(&imported.module);
+    shapes(&imported.module)
+}
+
+/// The images between a pad of an input and the result; the result is copied once.
+#[test]
+fn images_between_convolutions_have_channels_in_blocks() {
+    for (target, size) in [("x86-64-v4", 32), ("x86-64-v3", 16), ("x86-64-v2", 8)] {
+        let (images, constants) = laid_out(&network(64, "f32", "w"), target);
+        let blocks = 64 / size;
+        let image = vec![blocks, 14, 14, size];
+        // The convolution, the bias, each channel's, the points, the residual, and the copy.
+        let copy = vec![blocks, size, 14, 14];
+        assert_eq!(images, [vec![image; 5], vec![copy]].concat(), "{target}");
+        for shape in [vec![blocks, 64, 3, 3, size], vec![blocks, 3, 3, size], vec![blocks, blocks, size, size]] {
+            assert!(constants.contains(&shape), "{target}: {shape:?} of {constants:?}");
+        }
+    }
+}
+
+#[test]
+fn channels_that_no_block_divides_are_last() {
+    let (images, constants) = laid_out(&network(41, "f32", "w"), "x86-64-v4");
+    assert_eq!(images, [vec![vec![14, 14, 41]; 5], vec![vec![41, 14, 14]]].concat());
+    assert!(constants.contains(&vec![41, 3, 3, 41]) && constants.contains(&vec![3, 3, 41]), "{constants:?}");
+}
+
+/// Little work for a copy of the result; floats that would be widened for each vector; filters that are computed.
+#[test]
+fn what_gains_nothing_keeps_its_layout() {
+    for (channels, element, filter) in [(8, "f32", "w"), (64, "f16", "w")] {
+        let text = network(channels, element, filter);
+        let before = shapes(&import_text(&text).expect("imports").module);
+        assert_eq!(laid_out(&text, "x86-64-v4"), before, "{channels} {element} {filter}");
+    }
+    // The convolution reads a filter that is given, its result is copied for the ops that follow.
+    let (images, _) = laid_out(&network(64, "f32", "given"), "x86-64-v4");
+    assert_eq!(images[0], [64, 14, 14]);
+}
