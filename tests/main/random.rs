@@ -8,7 +8,9 @@ use monopour_testkit::generate_graphs::{self, Features};
 use monopour_testkit::random::seeds;
 use monopour_testkit::suite::Backend;
 use monopour_testkit::text::Input;
-use monopour_testkit::{Dtype, EvalError, HostTensor, evaluate_in_type, generate, generate_guards, generate_shapes};
+use monopour_testkit::{
+    Dtype, EvalError, HostTensor, evaluate_in_type, generate, generate_guards, generate_images, generate_shapes,
+};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -137,6 +139,16 @@ fn random_guards_are_right_on_a_gpu() {
     }
 }
 
+/// Networks of convolutions, long enough that images change their layout.
+fn images(seed: u64) -> (String, Vec<Input>) {
+    generate_images::network(seed, 3 + (seed % 9) as usize)
+}
+
+#[test]
+fn random_images_are_right_on_the_cpu() {
+    check_all(&[Monopour::cpu()], seeds(20, 1000), images, tolerance);
+}
+
 /// One op at a time, of any shape, type and values.
 fn check_shapes(cpus: &[Monopour]) {
     check_all(cpus, seeds(25, 3000), generate_shapes::program, generate_shapes::tolerance);
@@ -151,6 +163,7 @@ fn check_everything(cpus: &[Monopour]) {
     check_all(cpus, seeds(3, 1000), wide_graph(Features::EVERYTHING), tolerance);
     check_all(cpus, seeds(3, 300), graph, tolerance);
     check_all(cpus, seeds(3, 300), guarded, tolerance);
+    check_all(cpus, seeds(3, 300), images, tolerance);
     check_all(cpus, seeds(3, 100), product_program, tolerance);
 }
 
