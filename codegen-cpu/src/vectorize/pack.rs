@@ -150,8 +150,10 @@ pub(super) fn block(nest: &Nest, operand: &Operand, room: i64) -> Option<Option<
         return Some(None);
     }
     let (dim, longest) = loops.iter().zip(&extents).max_by_key(|(_, e)| **e)?;
-    // Whole squares of lanes.
-    let size = room / (total / longest) / 16 * 16;
+    let size = room / (total / longest);
+    // Whole squares of lanes, where they are transposed.
+    let squares = size >= 16 || operand.access(*dim) == Access::Contiguous;
+    let size = if squares { size / 16 * 16 } else { size };
     (size > 0).then_some(Some((*dim, size)))
 }
 

@@ -68,7 +68,7 @@ fn is_image(value: Value) -> bool {
         return false;
     };
     let constant = value.defining_op().is_some_and(|op| op.is(ops::arith::CONSTANT));
-    shape.len() >= 3 && shape.iter().all(|size| *size > 0) && is_wide(value.ty()) && !constant
+    shape.len() >= 3 && shape.iter().all(|size| *size > 0) && is_stored_alike(value.ty()) && !constant
 }
 
 /// Whether a reshape adds or drops dimensions of one element in front of an image.
@@ -249,7 +249,7 @@ impl<'c> Groups<'c> {
         let gain = if filter.is_some() && !depthwise {
             let work = linalg::loop_extents(op).unwrap_or_default().into_iter().fold(1, i64::saturating_mul);
             // An image of halves would be widened for each vector of channels that its elements meet.
-            if op.operands().iter().all(|v| is_wide(v.ty())) { work / WORK_PER_ELEMENT } else { 0 }
+            if op.operands().iter().all(|v| is_stored_alike(v.ty())) { work / WORK_PER_ELEMENT } else { 0 }
         } else if windows && sums {
             elements(result) / RESULTS_PER_ELEMENT
         } else {
@@ -308,7 +308,8 @@ fn filter(op: Op) -> Option<usize> {
     (stored && pointwise).then_some(found.lhs)
 }
 
-/// Whether a type is of floats that vectors take as they are.
-fn is_wide(ty: Type) -> bool {
-    ty.element().float_width().is_some_and(|bits| bits >= 32)
+/// Whether elements are bytes in memory, and not widened floats.
+fn is_stored_alike(ty: Type) -> bool {
+    let bits = ty.element().float_width().map_or(ty.element().integer_width(), |bits| Some(bits).filter(|b| *b >= 32));
+    bits.is_some_and(|bits| bits >= 8)
 }

@@ -18,8 +18,8 @@
 //! values of those that gain. Weights get their layout here, once.
 //!
 //! Requires: what [`crate::import`] ensures. Ensures: the same; signatures keep their types.
-//! Limits: known sizes, constant filters, floats of 32 bits and more (an element of fewer would be widened for each vector of
-//! channels that it meets). Everything that is not known to follow (returns, reshapes, calls, nested
+//! Limits: known sizes, constant filters, integers, and floats of 32 bits and more (an element of fewer would be widened for
+//! each vector of channels that it meets). Everything that is not known to follow (returns, reshapes, calls, nested
 //! regions) reads a copy in the old layout.
 
 mod groups;

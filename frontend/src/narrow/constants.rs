@@ -22,7 +22,7 @@ impl<'c> Narrowing<'c, '_> {
     }
 
     /// A constant before the one that it is computed of.
-    fn beside(&mut self, op: Op<'c>, attr: Attr<'c>, ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
+    pub(super) fn beside(&mut self, op: Op<'c>, attr: Attr<'c>, ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
         self.rw.set_point(InsertionPoint::Before(op));
         let spec = OpSpec::new(ops::arith::CONSTANT, op.location()).results(&[ty]).attr("value", attr);
         Ok(self.rw.create(spec)?.result(0))

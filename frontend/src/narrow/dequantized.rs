@@ -11,12 +11,14 @@
 //! Limits: a factor with one scale and zero point, and a constant one with a scale for each of its rows or columns; at most
 //! [`MOST_TERMS`] terms.
 
+use super::constants::constant;
 use super::factor::{Factor, Narrow, filled, of_element};
 use super::{Indexed, Narrowing};
 use crate::{linalg, products};
 use monopour_ir::typed::linalg::{Operands, generic};
 use monopour_ir::{Attr, Block, Builder, Diagnostics, InsertionPoint, Op, OpSpec, Region, Type, Value};
 use monopour_ir::{bodies, ops};
+use monopour_program::DType;
 
 /// Products of elements of 8 bits less their zero points whose sum 32 bits hold.
 const MOST_TERMS: i64 = 1 << 15;
@@ -45,6 +47,37 @@ impl<'c> Narrowing<'c, '_> {
             }
         }
         Ok(false)
+    }
+
+    /// Computes the dequantised filter of a depthwise convolution, whose products stay floats, here and not in each run.
+    pub(super) fn depthwise_filter(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
+        let Some(found) = products::convolution_loops(op).filter(|found| found.channels.is_empty()) else {
+            return Ok(());
+        };
+        let filter = 1 - found.input;
+        let Some(Scaled { factor, zero, scales }) = self.scaled(op.operand(filter), false)? else { return Ok(()) };
+        let Some((stored, value)) = constant(factor.value) else { return Ok(()) };
+        let (Some(bytes), Some(shape)) = (self.weights.bytes_of(value), factor.value.ty().shape()) else {
+            return Ok(());
+        };
+        let signed = factor.extension == ops::arith::EXTSI;
+        let float = |(i, byte): (usize, &u8)| {
+            let number = (if signed { i64::from(*byte as i8) } else { i64::from(*byte) }) - zero;
+            let scale = match &scales {
+                Scales::One(scale) => *scale,
+                Scales::Each(each, dim) => {
+                    let inside: i64 = shape[dim + 1..].iter().product();
+                    each[i / inside as usize % each.len()]
+                }
+            };
+            (number as f32 * scale).to_le_bytes()
+        };
+        let floats = bytes.iter().enumerate().flat_map(float).collect();
+        let ty = of_element(factor.value, Type::f32(op.context()));
+        let Some(attr) = self.weights.derive(value, "floats", DType::F32, ty, floats) else { return Ok(()) };
+        let made = self.beside(stored, attr, ty)?;
+        self.rw.set_operand(op, filter, made);
+        Ok(())
     }
 
     fn by_constant(&mut self, op: Op<'c>, given: usize, constant: usize) -> Result<bool, Diagnostics> {
