@@ -27,6 +27,7 @@ const O: [usize; 4] = [1, 0, 0, 0];
 const W: [usize; 4] = [0, 1, 0, 0];
 const C: [usize; 4] = [0, 0, 1, 0];
 const X: [usize; 4] = [0, 0, 0, 1];
+const OX: [usize; 4] = [1, 0, 0, 1];
 const WX: [usize; 4] = [0, 1, 0, 1];
 const W2X: [usize; 4] = [0, 2, 0, 1];
 
@@ -202,6 +203,15 @@ fn windows_of_an_image() {
             }
         }
     }
+    // Panels of loops of few groups, cut along one of them.
+    let deep = |factors| Case {
+        extents: [300, 40, 28, 9],
+        subscripts: [&[OX, C], &[X, C, W]],
+        factors,
+        filled: true,
+        dynamic: false,
+    };
+    cases.extend([[U8, I8], [I8, I8], [I16, I16]].map(deep));
     check(&cases);
 }
 
