@@ -8,11 +8,17 @@ use monopour_ir::typed::{Index, Slice};
 use monopour_ir::{AffineExprKind, AffineMap, Module, Op, Rewriter, Type, Value, WalkOrder};
 use monopour_program::CpuTarget;
 use std::collections::{HashMap, HashSet};
-use tracing::trace;
+use tracing::{Level, enabled, trace};
 
-/// Multiplications of a convolution that gain as much as copying one element to another layout costs (measured: a fifth of
-/// a convolution's time, at half the speed of additions and multiplications, beside 0.5 ns per element).
-const WORK_PER_ELEMENT: i64 = 250;
+/// Multiplications of a convolution, by windows and of single elements, that gain as much as copying one element to another
+/// layout costs (measured: a quarter and a tenth of the time of 90 multiplications per ns, beside 0.5 ns per element).
+const WORK_PER_ELEMENT: [i64; 2] = [180, 400];
+/// As much faster are products of 8 bits.
+const FASTER_IN_BYTES: i64 = 4;
+/// Fewest channels, and bytes of each, of a plain image that a convolution does not read: a step of its sum is in another
+/// page.
+const FEWEST_CHANNELS: i64 = 8;
+const PLANE_BYTES: i64 = 2_048;
 /// Elements of a depthwise convolution's or a pool's result that gain as much.
 const RESULTS_PER_ELEMENT: i64 = 2;
 /// Registers of a block of channels: as wide as a register tile.
@@ -28,6 +34,8 @@ pub(super) struct Decided<'c> {
     pub(super) plain_uses: HashSet<(Op<'c>, usize)>,
     /// Results that are written plain.
     pub(super) plain_results: HashSet<Value<'c>>,
+    /// Operands of convolutions that read a copy of a plain image.
+    pub(super) copied_uses: Vec<(Op<'c>, usize, Layout)>,
 }
 
 /// Every use of a fill or `tensor.empty` gets its own: a shared one ties its readers to one layout.
@@ -110,6 +118,8 @@ struct Groups<'c> {
     divisible: Vec<(usize, i64)>,
     /// Values that are copied once for all readers in the other layout.
     copied: HashSet<Value<'c>>,
+    /// Convolutions, the operand that is their image, and their result.
+    convolutions: Vec<(Op<'c>, usize, Value<'c>)>,
 }
 
 impl<'c> Groups<'c> {
@@ -248,8 +258,15 @@ impl<'c> Groups<'c> {
         let depthwise = products::convolution_loops(op).is_some_and(|found| found.channels.is_empty());
         let gain = if filter.is_some() && !depthwise {
             let work = linalg::loop_extents(op).unwrap_or_default().into_iter().fold(1, i64::saturating_mul);
+            let image = 1 - filter.unwrap_or(0);
+            if !self.plain_uses.contains(&(op, image)) {
+                self.convolutions.push((op, image, result));
+            }
+            let bytes = op.operand(image).ty().element().integer_width().is_some_and(|bits| bits == 8);
+            let per_element = WORK_PER_ELEMENT[usize::from(!windows)];
+            let work = if bytes { work / FASTER_IN_BYTES } else { work };
             // An image of halves would be widened for each vector of channels that its elements meet.
-            if op.operands().iter().all(|v| is_stored_alike(v.ty())) { work / WORK_PER_ELEMENT } else { 0 }
+            if op.operands().iter().all(|v| is_stored_alike(v.ty())) { work / per_element } else { 0 }
         } else if windows && sums {
             elements(result) / RESULTS_PER_ELEMENT
         } else {
@@ -258,37 +275,76 @@ impl<'c> Groups<'c> {
         self.gain(result, gain);
     }
 
+    /// The groups that gain. What a convolution reads of a group that does not is copied, which costs those that it belongs
+    /// to: until no group stops to gain by it.
     fn finish(self, lanes: i64) -> Decided<'c> {
-        let mut sums: HashMap<usize, i64> = HashMap::new();
-        for id in 0..self.values.len() {
-            *sums.entry(self.root(id)).or_default() += self.gains[id];
+        let roots: Vec<usize> = (0..self.values.len()).map(|id| self.root(id)).collect();
+        let of = |value: &Value<'c>| self.ids.get(value).map(|id| roots[*id]);
+        let mut gains: HashMap<usize, i64> = HashMap::new();
+        for (id, root) in roots.iter().enumerate() {
+            *gains.entry(*root).or_default() += self.gains[id];
+        }
+        let mut copies: HashSet<(usize, Value<'c>)> = HashSet::new();
+        loop {
+            let chosen = |root: Option<usize>| root.is_some_and(|root| gains[&root] > 0);
+            let plain = |(op, image, result): &(Op<'c>, usize, Value<'c>)| {
+                let (read, root) = (op.operand(*image), of(result)?);
+                let copied = chosen(Some(root)) && !chosen(of(&read)) && is_slow_to_read(read);
+                Some((root, read)).filter(|copy| copied && !copies.contains(copy))
+            };
+            let more: Vec<(usize, Value)> = self.convolutions.iter().filter_map(plain).collect();
+            for (root, read) in &more {
+                if copies.insert((*root, *read)) {
+                    *gains.entry(*root).or_default() -= elements(*read);
+                }
+            }
+            if more.is_empty() {
+                break;
+            }
         }
         let mut sizes: HashMap<usize, Vec<i64>> = HashMap::new();
         for (id, size) in &self.divisible {
-            sizes.entry(self.root(*id)).or_default().push(*size);
+            sizes.entry(roots[*id]).or_default().push(*size);
         }
-        let layout = |root: usize| {
-            let divides = |block: &i64| sizes[&root].iter().all(|size| size % block == 0);
+        let layout = |sizes: &[i64]| {
+            let divides = |block: &i64| sizes.iter().all(|size| size % block == 0);
             [REGISTERS * lanes, lanes].into_iter().find(divides).map_or(Layout::Last, Layout::Blocks)
         };
-        let mut chosen: Vec<(usize, Layout)> =
-            sums.iter().filter(|(_, gain)| **gain > 0).map(|(r, _)| (*r, layout(*r))).collect();
-        chosen.sort_by_key(|(root, _)| *root);
-        for (root, layout) in &chosen {
-            let value = self.values[*root];
-            let loc = value.defining_op().map(Op::location);
-            let loc = loc.map_or_else(String::new, |loc| format!("{loc}: "));
-            trace!(target: "fuse", "{loc}{layout:?} for a group of images that gains {} elements", sums[root]);
+        let chosen: HashMap<usize, Layout> =
+            gains.iter().filter(|(_, gain)| **gain > 0).map(|(root, _)| (*root, layout(&sizes[root]))).collect();
+        self.log(&gains, &chosen);
+        let copied = |(op, image, result): &(Op<'c>, usize, Value<'c>)| {
+            let (read, root) = (op.operand(*image), of(result)?);
+            let shape = read.ty().shape().unwrap_or_default();
+            let copied = chosen.contains_key(&root) && copies.contains(&(root, read));
+            copied.then(|| (*op, *image, layout(&[parts(&shape).1[0]])))
+        };
+        let layouts = self.values.iter().filter_map(|value| Some((*value, *chosen.get(&of(value)?)?))).collect();
+        let copied_uses = self.convolutions.iter().filter_map(copied).collect();
+        let (ops, plain_uses, plain_results) = (self.ops, self.plain_uses, self.plain_results);
+        Decided { layouts, ops, plain_uses, plain_results, copied_uses }
+    }
+
+    fn log(&self, gains: &HashMap<usize, i64>, chosen: &HashMap<usize, Layout>) {
+        if !enabled!(target: "fuse", Level::TRACE) {
+            return;
         }
-        let chosen: HashMap<usize, Layout> = chosen.into_iter().collect();
-        let of = |(id, value): (usize, &Value<'c>)| chosen.get(&self.root(id)).map(|layout| (*value, *layout));
-        Decided {
-            layouts: self.values.iter().enumerate().filter_map(of).collect(),
-            ops: self.ops,
-            plain_uses: self.plain_uses,
-            plain_results: self.plain_results,
+        let mut chosen: Vec<(usize, Layout)> = chosen.iter().map(|(root, layout)| (*root, *layout)).collect();
+        chosen.sort_by_key(|(root, _)| *root);
+        for (root, layout) in chosen {
+            let loc = self.values[root].defining_op().map(Op::location);
+            let loc = loc.map_or_else(String::new, |loc| format!("{loc}: "));
+            trace!(target: "fuse", "{loc}{layout:?} for a group of images that gains {} elements", gains[&root]);
         }
     }
+}
+
+/// Whether a convolution is slow in reading a plain image: its planes are large, or several bytes are one factor.
+fn is_slow_to_read(image: Value) -> bool {
+    let shape = image.ty().shape().filter(|_| is_image(image)).unwrap_or_default();
+    let size = image.ty().element().element_size_bytes().map_or(4, |bytes| bytes as i64);
+    let [channels, height, width] = if shape.is_empty() { [0; 3] } else { parts(&shape).1 };
+    channels >= FEWEST_CHANNELS && (size == 1 || height * width * size > PLANE_BYTES)
 }
 
 /// Whether an expression is loop `d` alone, or without it.

@@ -71,6 +71,17 @@ impl<'c> Rewrite<'c, '_> {
                 plain.into_iter().for_each(|u| self.rw.set_operand(u.op, u.index, copy));
             }
         }
+        let mut copies: HashMap<Value, Value> = HashMap::new();
+        for (op, index, layout) in &self.decided.copied_uses {
+            let plain = op.operand(*index);
+            let copy = match copies.get(&plain) {
+                Some(copy) => *copy,
+                None => self.copy_of(plain, *layout, true)?,
+            };
+            copies.insert(plain, copy);
+            self.layouts.insert(copy, *layout);
+            self.rw.set_operand(*op, *index, copy);
+        }
         Ok(())
     }
 
