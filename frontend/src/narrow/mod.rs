@@ -52,10 +52,8 @@ pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Resul
     for op in module.op().find_all(ops::linalg::GENERIC) {
         if is_product(op, |ty| ty.integer_width() == Some(32)) {
             narrowing.product(op)?;
-        } else if is_product(op, |ty| ty == Type::f32(module.context())) {
-            if !narrowing.dequantized(op)? {
-                narrowing.depthwise_filter(op)?;
-            }
+        } else if is_product(op, |ty| ty == Type::f32(module.context())) && !narrowing.dequantized(op)? {
+            narrowing.depthwise_filter(op)?;
         }
     }
     Ok(())
