@@ -9,6 +9,7 @@
 //! * `options`, `report`: input and output of a compilation besides the program.
 //! * [`onnx`]: models, tensors and the registry of ops.
 //! * [`explain`]: copies, allocations and memory over time; [`npy`]: NumPy's files.
+//! * `trust`: what this process compiled may run here.
 //! * `bin/monopour/`: the command line, one file per command.
 
 mod error;
@@ -22,6 +23,8 @@ pub mod options;
 pub mod pipeline;
 #[cfg(feature = "compiler")]
 pub mod report;
+#[cfg(feature = "compiler")]
+mod trust;
 
 pub use error::Error;
 #[cfg(feature = "compiler")]

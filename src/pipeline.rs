@@ -6,10 +6,11 @@
 
 use crate::options::{CompileOptions, TargetDescription, target_kind};
 use crate::report::{Dump, Report, Timing};
+use crate::trust;
 use monopour_codegen_cpu::objects::Objects;
 use monopour_frontend::{Weight, onnx};
 use monopour_ir::{Context, Diagnostic, Diagnostics, LegalIr, Module, PrintOptions};
-use monopour_program::{Constant, Program, Signature, Variant};
+use monopour_program::{Constant, Program, Signature, Trust, Variant};
 use monopour_split as split;
 use stages::{Emitted, Source, Stage};
 use std::path::Path;
@@ -117,6 +118,7 @@ fn compile_source(source: Source<'_>, options: &CompileOptions) -> Result<Compil
         constants: vec![],
         variants: vec![],
         producer: concat!("monopour ", env!("CARGO_PKG_VERSION")).to_owned(),
+        trust: Trust::default(),
     };
     let objects = options.object_cache.clone().map(Objects::new);
     for target in &options.targets {
@@ -131,7 +133,7 @@ fn compile_source(source: Source<'_>, options: &CompileOptions) -> Result<Compil
         program.constants.extend(parts.constants);
         program.variants.push(parts.variant);
     }
-    Ok(Compiled { program, report })
+    Ok(Compiled { program: trust::compiled(program), report })
 }
 
 /// Compiles a file: an ONNX model by its name, else MLIR.

@@ -17,4 +17,4 @@ pub use kernel::{
     KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, MOST_LINE_PANEL_BYTES,
     MOST_TASK_BUFFER_BYTES, MOST_TASK_BYTES, Sharing,
 };
-pub use runtime::{LibraryFunction, RuntimeFunction, RuntimeTable, Trap};
+pub use runtime::{Kind, LibraryFunction, RuntimeFunction, RuntimeTable, Trap};

@@ -32,7 +32,8 @@ macro_rules! runtime_functions {
         pub enum RuntimeFunction { $($(#[$doc])* $function),* }
 
         impl RuntimeFunction {
-            /// All functions, in the order in which host code declares them.
+            /// All functions, in the order in which host code declares them. Their positions are the artifact's names
+            /// for them: new ones are added at the end.
             pub const ALL: &[RuntimeFunction] = &[$(RuntimeFunction::$function),*];
 
             /// The symbol.
@@ -168,6 +169,8 @@ pub enum Trap {
     Assertion = 3,
     /// A negative size, or a tensor larger than any memory.
     Size = 4,
+    /// A division or a shift without a result.
+    Arithmetic = 5,
 }
 
 impl Trap {
@@ -178,7 +181,7 @@ impl Trap {
 
     /// The reason of an argument.
     pub fn parse(code: i64) -> Option<Self> {
-        [Trap::Index, Trap::Shape, Trap::Assertion, Trap::Size].into_iter().find(|t| t.code() == code)
+        [Trap::Index, Trap::Shape, Trap::Assertion, Trap::Size, Trap::Arithmetic].into_iter().find(|t| t.code() == code)
     }
 }
 

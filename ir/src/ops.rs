@@ -60,6 +60,8 @@ names! {
         MINUI = "arith.minui"
         MULF = "arith.mulf"
         MULI = "arith.muli"
+        MULSI_EXTENDED = "arith.mulsi_extended"
+        MULUI_EXTENDED = "arith.mului_extended"
         NEGF = "arith.negf"
         ORI = "arith.ori"
         REMF = "arith.remf"

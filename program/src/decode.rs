@@ -11,6 +11,7 @@ use crate::encode::{
 use crate::error::Error;
 use crate::map::Map;
 use crate::program::Program;
+use crate::trust::Trust;
 
 impl Program {
     /// Maps the artifact at `path`. Constants stay in the file until they are uploaded.
@@ -44,7 +45,7 @@ fn decode(bytes: &[u8], data: impl Fn(usize, usize) -> ConstantData) -> Result<P
         constants.push(Constant { name, dtype, shape, data: data(start, end) });
     }
     let Header { producer, entry, signature, variants, .. } = header;
-    let program = Program { entry, signature, constants, variants, producer };
+    let program = Program { entry, signature, constants, variants, producer, trust: Trust::default() };
     program.verify()?;
     Ok(program)
 }

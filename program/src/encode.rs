@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::program::{Program, Signature, Variant};
 
 /// The artifact version that this build writes and reads.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 pub(crate) const MAGIC: &[u8; 8] = b"MONOPOUR";
 /// End of the version field, start of the hash.
@@ -38,13 +38,23 @@ pub(crate) const HEADER_AT: usize = 64;
 pub(crate) const ALIGNMENT: usize = 256;
 
 /// Everything but the constants' bytes. The order of fields is the wire format.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 pub(crate) struct Header {
     pub producer: String,
     pub entry: String,
     pub signature: Signature,
     pub constants: Vec<ConstantHeader>,
     pub variants: Vec<Variant>,
+}
+
+/// A [`Header`] to be written: the same fields in the same order.
+#[derive(Serialize)]
+struct HeaderOf<'a> {
+    producer: &'a str,
+    entry: &'a str,
+    signature: &'a Signature,
+    constants: Vec<ConstantHeader>,
+    variants: &'a [Variant],
 }
 
 /// A constant without its bytes.
@@ -79,15 +89,7 @@ impl Program {
     /// The bytes before the constants.
     fn envelope(&self) -> Result<Envelope, Error> {
         self.verify()?;
-        let (constants, sections_len) = self.constant_headers();
-        let header = Header {
-            producer: self.producer.clone(),
-            entry: self.entry.clone(),
-            signature: self.signature.clone(),
-            constants,
-            variants: self.variants.clone(),
-        };
-        let header = postcard::to_stdvec(&header).map_err(|e| Error::Malformed { what: e.to_string() })?;
+        let (header, sections_len) = self.header()?;
         let sections_at = (HEADER_AT + header.len()).next_multiple_of(ALIGNMENT);
         let file_len = (sections_at + sections_len) as u64;
         let mut hashed = vec![0u8; HEADER_AT - HASHED_FROM];
@@ -98,6 +100,26 @@ impl Program {
         let hash = content_hash(std::iter::once(hashed.as_slice()).chain(self.sections()));
         let unhashed = [MAGIC.as_slice(), &VERSION.to_le_bytes(), &hash].concat();
         Ok(Envelope { unhashed, hashed })
+    }
+
+    /// The header, and the length of all sections.
+    fn header(&self) -> Result<(Vec<u8>, usize), Error> {
+        let (constants, sections_len) = self.constant_headers();
+        let header = HeaderOf {
+            producer: &self.producer,
+            entry: &self.entry,
+            signature: &self.signature,
+            constants,
+            variants: &self.variants,
+        };
+        let header = postcard::to_stdvec(&header).map_err(|e| Error::Malformed { what: e.to_string() })?;
+        Ok((header, sections_len))
+    }
+
+    /// The hash of everything but the constants' bytes: what decides which memory machine code touches.
+    pub(crate) fn code_hash(&self) -> Option<[u8; 32]> {
+        let (header, _) = self.header().ok()?;
+        Some(content_hash([header.as_slice()]))
     }
 
     /// The whole artifact, in order.

@@ -5,6 +5,8 @@
 //!
 //! * `program`: the program with its signature and variants; [`constants`], [`dtype`]: tensor data, element types.
 //! * [`kernel`], [`target`]: kernels as data; targets and descriptions of machines.
+//! * [`host`]: the host function as data. `host/`: its `scalar` ops, `floats`, its own `verify`, its `text`.
+//! * `trust`: who vouches for machine code.
 //! * `verify`: consistency of a program; [`error`]: errors of artifacts.
 //! * `encode`, `decode`: the `.mpr` file format ([`Program::encode`], [`Program::decode`]).
 //! * [`cache`]: files that outlive a process and may be lost.
@@ -16,16 +18,19 @@ mod decode;
 pub mod dtype;
 mod encode;
 pub mod error;
+pub mod host;
 pub mod kernel;
 pub mod map;
 mod program;
 pub mod target;
+mod trust;
 mod verify;
 
 pub use constants::{Constant, ConstantData};
 pub use dtype::DType;
 pub use encode::{VERSION, write_atomically};
 pub use error::Error;
+pub use host::HostCode;
 pub use kernel::{Access, Binding, CpuKernel, GRID_ROW, GpuKernel, Kernel, MAX_NUMBER_BYTES, fold_grid};
 pub use map::Map;
 pub use program::{
@@ -35,3 +40,4 @@ pub use program::{
 pub use target::{
     Backend, CpuTarget, DeviceType, GpuDescription, GpuFeature, GpuLimits, GpuRequirements, GpuTarget, Target,
 };
+pub use trust::Trust;

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::constants::Constant;
 use crate::dtype::DType;
+use crate::host::HostCode;
 use crate::kernel::Kernel;
 use crate::target::Target;
+use crate::trust::Trust;
 
 /// Bytes of a contiguous tensor, `None` on overflow.
 pub(crate) fn tensor_bytes(dtype: DType, shape: &[u64]) -> Option<u64> {
@@ -27,6 +29,8 @@ pub struct Program {
     pub variants: Vec<Variant>,
     /// The producer: `monopour 0.1.0`.
     pub producer: String,
+    /// Whether its machine code may run.
+    pub trust: Trust,
 }
 
 /// Inputs and results of a program, in the order of the source function.
@@ -150,8 +154,10 @@ pub struct Variant {
     pub kernels: Vec<Kernel>,
     /// By kernel: number of dispatches in the host function; one in a loop counts once.
     pub dispatches: Vec<u32>,
-    /// The host function, and on the CPU target the kernels too.
+    /// The host function as native code, and on the CPU target the kernels too; without objects where there is none.
     pub host: NativeCode,
+    /// The host function as data, for places where the native one cannot run or is not trusted; empty where there is none.
+    pub host_data: HostCode,
     /// Offsets of transients in the arena.
     pub plan: MemoryPlan,
     /// All remaining copies, for `explain`.

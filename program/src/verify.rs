@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use crate::constants::Constant;
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::host::HostScope;
 use crate::kernel::{GpuKernel, Kernel};
 use crate::program::{DYNAMIC, MemoryPlan, Program, Signature, SizeRules, TensorDesc, Variant, tensor_bytes};
 use crate::target::Target;
@@ -27,7 +28,25 @@ impl Program {
         if self.variants.is_empty() {
             return inconsistent("no variant".into());
         }
-        self.variants.iter().enumerate().try_for_each(|(index, variant)| verify_variant(index, variant))
+        self.variants.iter().enumerate().try_for_each(|(index, variant)| {
+            verify_variant(index, variant)?;
+            self.verify_host_data(index, variant)
+        })
+    }
+
+    fn verify_host_data(&self, index: usize, variant: &Variant) -> Check {
+        if variant.host_data.is_empty() {
+            return Ok(());
+        }
+        let scope = HostScope {
+            inputs: self.signature.inputs.len(),
+            results: self.signature.results.len(),
+            constants: self.constants.len(),
+            kernels: variant.kernels.len(),
+        };
+        let defect =
+            |what: String| Error::Inconsistent { what: format!("the host function of variant {index}: {what}") };
+        variant.host_data.verify(&scope).map_err(defect)
     }
 }
 
@@ -86,11 +105,12 @@ fn verify_variant(index: usize, variant: &Variant) -> Check {
             "variant {index} counts the dispatches of {dispatches} kernels and has {kernels}"
         ));
     }
-    if variant.host.objects.is_empty()
-        || variant.host.objects.iter().any(Vec::is_empty)
-        || variant.host.entry.is_empty()
-    {
+    let native = &variant.host;
+    if native.objects.is_empty() && variant.host_data.is_empty() {
         return inconsistent(format!("variant {index} has no host function"));
+    }
+    if native.objects.iter().any(Vec::is_empty) || (native.entry.is_empty() && !native.objects.is_empty()) {
+        return inconsistent(format!("variant {index} has no native host function"));
     }
     for kernel in &variant.kernels {
         match (kernel, &variant.target) {

@@ -1,5 +1,7 @@
 //! The artifact format: round trips, determinism, and errors for damaged files.
 
+use monopour_contract::RuntimeFunction;
+use monopour_program::host::{HostBlock, HostConstant, HostOp, HostType, ScalarOp};
 use monopour_program::*;
 
 fn tensor(name: &str, dtype: DType, shape: &[u64]) -> TensorDesc {
@@ -37,6 +39,7 @@ fn gpu_variant() -> Variant {
             objects: vec![vec![1, 2, 3]],
             entry: "main".into(),
         },
+        host_data: host_data(),
         plan: MemoryPlan {
             arena_bytes: 512,
             planned_bytes: 300,
@@ -50,6 +53,60 @@ fn gpu_variant() -> Variant {
             times: Some(1),
         }],
         allocations: vec![AllocationNote { reason: "its size".into(), location: String::new(), bytes: None }],
+    }
+}
+
+/// Every kind of op: a loop that adds up, a branch, a loop on a condition, calls.
+fn host_data() -> HostCode {
+    let int = |bits: u64| HostConstant { ty: HostType::WORD, bits };
+    let scalar =
+        |op, operands: &[u32], result, location| HostOp::Scalar { op, operands: operands.into(), result, location };
+    let call = |function, arguments: &[u32], result| HostOp::Call { function, arguments: arguments.into(), result };
+    HostCode {
+        constants: vec![int(0), int(1), int(3)],
+        // 3: a handle; 4, 5, 6: the loop's number, value and sum; 7: its result; 8: a quotient; 9: a truth value;
+        // 10: the branch's result; 11, 12, 13: the other loop's value, condition and result; 14: its second block's argument.
+        registers: (3..15).map(|at| if matches!(at, 9 | 12) { HostType::BOOL } else { HostType::WORD }).collect(),
+        blocks: vec![
+            HostBlock {
+                ops: vec![
+                    call(RuntimeFunction::Input, &[0], Some(3)),
+                    HostOp::For {
+                        is_unsigned: false,
+                        lower: 0,
+                        upper: 2,
+                        step: 1,
+                        inits: vec![1],
+                        body: 1,
+                        results: vec![7],
+                        location: None,
+                    },
+                    scalar(ScalarOp::DivS, &[7, 2], 8, Some(0)),
+                    scalar(ScalarOp::CmpSlt, &[8, 2], 9, None),
+                    HostOp::If { condition: 9, then: 2, otherwise: Some(3), results: vec![10] },
+                    HostOp::While { inits: vec![10], before: 4, after: 5, results: vec![13] },
+                    call(RuntimeFunction::Arg, &[3, 0, 13], None),
+                    call(RuntimeFunction::Dispatch, &[0, 1, 1, 1], None),
+                ],
+                ..HostBlock::default()
+            },
+            HostBlock {
+                arguments: vec![4, 5],
+                ops: vec![scalar(ScalarOp::AddI, &[4, 5], 6, None)],
+                results: vec![6],
+                ..HostBlock::default()
+            },
+            HostBlock { results: vec![8], ..HostBlock::default() },
+            HostBlock { results: vec![0], ..HostBlock::default() },
+            HostBlock {
+                arguments: vec![11],
+                ops: vec![scalar(ScalarOp::CmpUlt, &[11, 2], 12, None)],
+                condition: Some(12),
+                results: vec![11],
+            },
+            HostBlock { arguments: vec![14], results: vec![2], ..HostBlock::default() },
+        ],
+        locations: vec!["3:7".into()],
     }
 }
 
@@ -79,6 +136,7 @@ fn sample() -> Program {
         ],
         variants: vec![gpu, cpu],
         producer: "test 0".into(),
+        trust: Trust::default(),
     }
 }
 
@@ -200,7 +258,12 @@ fn inconsistent_programs_are_neither_written_nor_read() {
         check(&change, &format!("takes a number of {size} bytes, expected 4 or 8"));
     }
     check(&|p| p.variants[0].kernels = p.variants[1].kernels.clone(), "not of its variant's target");
-    check(&|p| p.variants[1].host.objects.clear(), "no host function");
+    let no_form = |p: &mut Program| {
+        p.variants[1].host.objects.clear();
+        p.variants[1].host_data = HostCode::default();
+    };
+    check(&no_form, "no host function");
+    check(&|p| p.variants[1].host.entry.clear(), "no native host function");
     check(&|p| p.variants[0].dispatches.clear(), "variant 0 counts the dispatches of 0 kernels and has 1");
 }
 
@@ -397,4 +460,127 @@ fn features_of_the_machine_are_those_that_the_kernel_lists() {
         assert_eq!(missing.is_empty(), flags.contains(&flag), "{name}: {missing:?}");
     }
     assert_eq!(target::missing_on_host("x86_64", &["warp".to_owned()]), ["cpu feature warp"]);
+}
+
+/// One defect each in host code that is right.
+#[test]
+fn host_code_is_checked_once() {
+    let scope = host::HostScope { inputs: 1, results: 1, constants: 1, kernels: 1 };
+    host_data().verify(&scope).unwrap();
+    let check = |change: &dyn Fn(&mut HostCode), expected: &str| {
+        let mut code = host_data();
+        change(&mut code);
+        let what = code.verify(&scope).unwrap_err();
+        assert!(what.contains(expected), "{what}; expected {expected}");
+        let mut program = sample();
+        program.variants[0].host_data = code;
+        let error = program.encode().unwrap_err();
+        assert_eq!(error.code(), "P0006", "{error}");
+    };
+    let nop = |operands: &[u32], result| HostOp::Scalar {
+        op: ScalarOp::AddI,
+        operands: operands.into(),
+        result,
+        location: None,
+    };
+    check(&|c| c.constants[0].ty = HostType::Int(0), "a register of 0 bits");
+    check(&|c| c.constants[0].ty = HostType::Int(65), "a register of 65 bits");
+    check(&|c| c.constants[2].ty = HostType::Int(1), "constant 3 does not fit 1 bits");
+    check(&|c| c.registers[0] = HostType::F64, "register 3 is F64, expected Int(64)");
+    check(&|c| c.blocks[0].arguments = vec![3], "its body takes or gives values");
+    check(&|c| c.blocks[0].ops.insert(0, nop(&[0, 3], 6)), "register 3 is read before it is set");
+    check(&|c| c.blocks[0].ops.push(nop(&[6, 0], 3)), "register 6 is read before it is set");
+    check(&|c| c.blocks[0].ops.push(nop(&[0, 0], 3)), "register 3 is set twice");
+    check(&|c| c.blocks[0].ops.push(nop(&[0, 0], 0)), "register 0 is set twice");
+    check(&|c| c.blocks[0].ops.push(nop(&[0, 99], 0)), "register 99 does not exist");
+    check(&|c| c.blocks[1].ops[0] = nop(&[4], 6), "`arith.addi` of [Int(64)] to Int(64)");
+    check(&|c| c.blocks[2].results.clear(), "values of other types");
+    check(&|c| c.blocks[4].condition = None, "the condition of block 4 is missing");
+    check(&|c| c.blocks[4].condition = Some(11), "the condition of a loop is no truth value");
+    check(&|c| c.blocks[5].arguments.clear(), "values of other types");
+    check(&|c| c.locations.clear(), "location 0 does not exist");
+    let op = |c: &mut HostCode, at: usize, change: &dyn Fn(&mut HostOp)| change(&mut c.blocks[0].ops[at]);
+    let branch = |change: &'static dyn Fn(&mut u32, &mut Option<u32>)| {
+        move |c: &mut HostCode| {
+            op(c, 4, &|op| {
+                let HostOp::If { then, otherwise, .. } = op else { panic!("{op:?}") };
+                change(then, otherwise);
+            });
+        }
+    };
+    check(&branch(&|then, _| *then = 9), "block 9 does not exist");
+    check(&branch(&|then, _| *then = 3), "block 3 has two ops");
+    check(&branch(&|then, _| *then = 0), "a block and its op pass values of other types");
+    check(&branch(&|_, otherwise| *otherwise = None), "results in one block only");
+    let call = |function, arguments: &'static [u32], result| {
+        move |c: &mut HostCode| {
+            c.blocks[0].ops.push(HostOp::Call { function, arguments: arguments.into(), result });
+        }
+    };
+    check(&call(RuntimeFunction::Input, &[1], None), "`monopour_rt_input` of position 1 of 1");
+    check(&call(RuntimeFunction::Dispatch, &[2, 1, 1, 1], None), "`monopour_rt_dispatch` of position 3 of 1");
+    check(&call(RuntimeFunction::Free, &[], None), "takes 1 arguments, 0 given");
+    check(&call(RuntimeFunction::Input, &[0], None), "the result of `monopour_rt_input` is missing");
+    check(&call(RuntimeFunction::Free, &[9], None), "register 9 is Int(1), expected Int(64)");
+    let deep = |c: &mut HostCode| {
+        for id in 6..6 + 2 * host::MAX_HOST_DEPTH as u32 {
+            let op = HostOp::If { condition: 9, then: id, otherwise: None, results: vec![] };
+            let into = if id == 6 { 0 } else { id as usize - 1 };
+            c.blocks[into].ops.push(op);
+            c.blocks.push(HostBlock::default());
+        }
+    };
+    check(&deep, "blocks nest deeper than 200");
+}
+
+#[test]
+fn host_code_is_readable() {
+    let expected = "%3:i64 = input(0)
+%7:i64 = for 0 to 3 step 1 with (%4:i64, %5:i64) from (1) {
+  %6:i64 = arith.addi %4, %5
+  give %6
+}
+%8:i64 = arith.divsi %7, 3  // 3:7
+%9:i1 = arith.cmpi.slt %8, 3
+%10:i64 = if %9 {
+  give %8
+} else {
+  give 0
+}
+%13:i64 = while with (%11:i64) from (%10) {
+  %12:i1 = arith.cmpi.ult %11, 3
+  while %12 give %11
+} do (%14:i64) {
+  give 3
+}
+arg(%3, 0, %13)
+dispatch(0, 1, 1, 1)
+";
+    assert_eq!(host_data().to_string(), expected);
+}
+
+/// Trust is of what was vouched for, not of what became of it; it is no part of a program's value.
+#[test]
+#[allow(unsafe_code, reason = "nothing of these programs runs")]
+fn a_changed_program_is_no_longer_trusted() {
+    assert!(!sample().is_trusted());
+    // SAFETY: nothing runs it.
+    let trusted = unsafe { sample().trust() };
+    assert!(trusted.is_trusted() && trusted == sample());
+    let mut decoded = Program::decode(&trusted.encode().unwrap()).unwrap();
+    assert!(!decoded.is_trusted());
+    decoded.trust = trusted.trust;
+    assert!(decoded.is_trusted());
+    let check = |change: &dyn Fn(&mut Program), expected: bool| {
+        let mut program = trusted.clone();
+        change(&mut program);
+        assert_eq!(program.is_trusted(), expected);
+    };
+    check(&|p| p.variants[0].host.objects[0][1] ^= 1, false);
+    check(&|p| p.variants[0].host.entry.push('x'), false);
+    check(&|p| p.signature.inputs[0].shape[0] = 1, false);
+    check(&|p| p.constants[0].shape = vec![1, 2], false);
+    check(&|p| p.variants.swap(0, 1), false);
+    // Values of constants decide nothing about memory.
+    check(&|p| p.constants[0].data = vec![9; 8].into(), true);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use monopour_program::{DType, InputSize, Signature, TensorDesc};
 
 use crate::error::Error;
-use crate::ffi::HostMemory;
+use crate::memory::HostMemory;
 use crate::pool::{Loan, Physical};
 
 /// A tensor in host memory: row-major, contiguous, little-endian.

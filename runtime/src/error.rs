@@ -126,6 +126,23 @@ pub enum Error {
         /// The program's message; may be empty.
         message: String,
     },
+    /// R0020: the program would run machine code, and no one vouched for it.
+    Untrusted {
+        /// What would run.
+        what: String,
+    },
+    /// R0021: a kernel of a program that is not trusted is invalid, or not what the program says it is.
+    Kernel {
+        /// The kernel.
+        kernel: String,
+        /// Its defect.
+        what: String,
+    },
+    /// R0022: a host function ran for longer than it may.
+    Steps {
+        /// The most steps of a run.
+        limit: u64,
+    },
     /// A P code: the program itself is invalid.
     Program(monopour_program::Error),
 }
@@ -151,6 +168,9 @@ impl Error {
             Error::Limit { .. } => "R0015",
             Error::Tensor { .. } => "R0016",
             Error::Trap { .. } => "R0019",
+            Error::Untrusted { .. } => "R0020",
+            Error::Kernel { .. } => "R0021",
+            Error::Steps { .. } => "R0022",
             Error::Program(error) => error.code(),
         }
     }
@@ -180,7 +200,16 @@ impl Error {
             }
             Error::Limit { .. } => "compile the model for this device, or take another one",
             Error::Tensor { .. } => "give each donated tensor once, and to a session on its own device",
-            Error::Trap { .. } => "give inputs whose sizes fit together, and indices within their tensors",
+            Error::Trap { .. } => {
+                "give inputs whose sizes fit together, and indices within their tensors; divide by no zero"
+            }
+            Error::Untrusted { .. } => {
+                "vouch for the file with `unsafe { program.trust() }`, or on the command line without `--untrusted`; or compile the model for a GPU"
+            }
+            Error::Kernel { .. } => "the file was not written by monopour, or was changed: compile the model again",
+            Error::Steps { .. } => {
+                "raise `Options::host_steps`, or vouch for the program if you know where it comes from"
+            }
             Error::Program(error) => error.help(),
         }
     }
@@ -249,6 +278,9 @@ impl fmt::Display for Error {
             Error::Tensor { what } => write!(f, "{what}"),
             Error::Trap { code, message } if message.is_empty() => write!(f, "{}", trap_text(*code)),
             Error::Trap { message, .. } => write!(f, "a check of the program failed: {message}"),
+            Error::Untrusted { what } => write!(f, "the program is not trusted, and {what}"),
+            Error::Kernel { kernel, what } => write!(f, "kernel `{kernel}` is refused: {what}"),
+            Error::Steps { limit } => write!(f, "the host function takes more than {limit} steps"),
             Error::Program(error) => write!(f, "{error}"),
         }
     }
@@ -260,6 +292,7 @@ fn trap_text(code: i64) -> &'static str {
         Some(Trap::Index) => "an index lies outside of its tensor",
         Some(Trap::Shape) => "sizes of tensors do not fit together",
         Some(Trap::Size) => "a size is negative, or a tensor larger than any memory",
+        Some(Trap::Arithmetic) => "a division by zero, of the smallest number by -1, or a shift by too much",
         Some(Trap::Assertion) | None => "a check of the program failed",
     }
 }

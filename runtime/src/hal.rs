@@ -15,8 +15,8 @@ pub(crate) fn passthrough_module(device: &wgpu::Device, kernel: &GpuKernel) -> w
         spirv: Some(Cow::Borrowed(&kernel.spirv)),
         ..Default::default()
     };
-    // SAFETY: the words come from an artifact whose hash was checked; the compiler validated the module that it wrote them
-    // from, and keeps every access within the bindings, whose sizes the executor checks.
+    // SAFETY: only kernels of trusted programs come here: the compiler validated the module that it wrote the words from, and
+    // keeps every access within the bindings, whose sizes the executor checks.
     unsafe { device.create_shader_module_passthrough(descriptor) }
 }
 
@@ -24,7 +24,8 @@ pub(crate) fn passthrough_module(device: &wgpu::Device, kernel: &GpuKernel) -> w
 pub(crate) fn trusted_module(device: &wgpu::Device, name: &str, wgsl: &str) -> wgpu::ShaderModule {
     let source = wgpu::ShaderSource::Wgsl(Cow::Borrowed(wgsl));
     let descriptor = wgpu::ShaderModuleDescriptor { label: Some(name), source };
-    // SAFETY: generated kernels keep their accesses within their bindings and bound their loops; the runtime's own do too.
+    // SAFETY: kernels of trusted programs keep their accesses within their bindings and bound their loops; the runtime's own
+    // do too.
     unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
 }
 

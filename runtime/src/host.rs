@@ -1,4 +1,4 @@
-//! The calls of host code to the runtime, and their context.
+//! The calls of host code to the runtime.
 
 use crate::error::Error;
 
@@ -44,46 +44,4 @@ pub(crate) trait HostCalls: Send {
     fn copy(&mut self, src: (i64, i64), dst: (i64, i64), bytes: i64) -> Result<(), Error>;
     /// Fills bytes with a repeated 32-bit pattern.
     fn fill(&mut self, dst: (i64, i64), bytes: i64, pattern: u32) -> Result<(), Error>;
-}
-
-/// The first argument of every call.
-pub(crate) struct HostContext<'a> {
-    calls: &'a mut dyn HostCalls,
-    error: Option<Error>,
-}
-
-impl<'a> HostContext<'a> {
-    pub fn new(calls: &'a mut dyn HostCalls) -> HostContext<'a> {
-        HostContext { calls, error: None }
-    }
-
-    /// Makes one call. After the first error every call does nothing and returns `R::default()`.
-    pub fn call<R: Default>(&mut self, f: impl FnOnce(&mut dyn HostCalls) -> Result<R, Error>) -> R {
-        if self.error.is_some() {
-            return R::default();
-        }
-        // Unwinding into native code, which has no unwind tables, would abort the process.
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f(self.calls)));
-        match outcome {
-            Ok(Ok(value)) => value,
-            Ok(Err(error)) => {
-                self.error = Some(error);
-                R::default()
-            }
-            Err(_) => {
-                self.error = Some(Error::host_code("a runtime call panicked"));
-                R::default()
-            }
-        }
-    }
-
-    /// Whether no call has failed so far.
-    pub fn is_ok(&self) -> bool {
-        self.error.is_none()
-    }
-
-    /// The first error, once host code has returned.
-    pub fn finish(self) -> Result<(), Error> {
-        self.error.map_or(Ok(()), Err)
-    }
 }

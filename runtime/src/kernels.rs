@@ -14,6 +14,7 @@ use crate::executor::{Constant, Engine};
 use crate::pipeline_cache::Pipeline;
 use crate::pool::SharedAccount;
 use crate::upload::Uploader;
+use crate::validate::{self, STACK_BYTES};
 
 /// A program's pipelines, and their cost.
 pub(crate) struct Built {
@@ -25,21 +26,22 @@ pub(crate) struct Built {
     pub elapsed_ms: f64,
 }
 
-/// Builds kernels on other threads, while this one uploads constants.
+/// Builds kernels on other threads, while this one uploads constants. Those of a program that is not trusted are validated.
 ///
 /// # Errors
 /// Those of [`Pipeline::new`], of the first kernel that fails; the device's errors.
 pub(crate) fn prepare(
     engine: &mut Engine<GpuBackend>,
-    program: &Program,
-    variant: &Variant,
+    (program, variant, is_trusted): (&Program, &Variant, bool),
     account: &SharedAccount,
 ) -> Result<(), Error> {
     let gpu = engine.backend.gpu.clone();
     let kernels = variant.kernels.iter().filter_map(|k| if let Kernel::Gpu(k) = k { Some(k) } else { None });
     let kernels: Vec<&GpuKernel> = kernels.collect();
     let built = std::thread::scope(|scope| {
-        let building = scope.spawn(|| build(&gpu, &kernels));
+        let building = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let building = building.spawn_scoped(scope, || build(&gpu, &kernels, is_trusted));
+        let building = building.map_err(|error| Error::native(format!("no thread: {error}")))?;
         let uploaded = gpu.scoped("uploading constants", || upload_constants(engine, program, account));
         let built = building.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         // A kernel that the device rejects is more specific than an upload that failed beside it.
@@ -66,10 +68,14 @@ fn upload_constants(engine: &mut Engine<GpuBackend>, program: &Program, account:
 ///
 /// # Errors
 /// Those of [`Pipeline::new`], of the first kernel that fails.
-fn build(gpu: &GpuDevice, kernels: &[&GpuKernel]) -> Result<Built, Error> {
+fn build(gpu: &GpuDevice, kernels: &[&GpuKernel], is_trusted: bool) -> Result<Built, Error> {
     let start = Instant::now();
+    if !is_trusted {
+        let checked = on_all_cores(kernels.len(), |n| validate::check(kernels[n]));
+        checked.into_iter().collect::<Result<(), Error>>()?;
+    }
     let (distinct, positions) = distinct(kernels);
-    let made = on_all_cores(distinct.len(), |n| Pipeline::new(gpu, kernels[distinct[n]]));
+    let made = on_all_cores(distinct.len(), |n| Pipeline::new(gpu, kernels[distinct[n]], is_trusted));
     let made = made.into_iter().collect::<Result<Vec<_>, Error>>()?;
     if let Some(disk) = &gpu.disk_cache
         && !made.is_empty()
@@ -114,7 +120,10 @@ fn on_all_cores<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> 
         }
     };
     std::thread::scope(|scope| {
-        (1..threads).for_each(|_| _ = scope.spawn(work));
+        for _ in 1..threads {
+            // A thread less is only slower.
+            let _ = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        }
         work();
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);

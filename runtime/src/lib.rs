@@ -12,6 +12,9 @@
 //! let outputs = session.run(&[HostTensor::from_f32(vec![2], &[1.0, 2.0])?])?;
 //! # Ok(()) }
 //! ```
+//! A program from a file is not trusted: it runs on a GPU, its kernels validated and its host function interpreted, unless the
+//! caller vouches for it with `Program::trust`. Without the feature `native` (on by default) no machine code runs at all.
+//!
 //! For consecutive runs, [`Session::upload`], [`Session::execute`] and [`Session::readback`] are the three
 //! steps of [`Session::run`]: inputs stay on the device, and outputs are loans that return to the session's pool on drop.
 //!
@@ -22,7 +25,11 @@
 //! * `device`, `hal`, `disk_cache`: devices of the machine, unchecked wgpu calls, the driver's pipeline cache.
 //! * `pipeline_cache`, `kernels`: pipelines and bind groups, building them on all cores.
 //! * `upload`, `readback`, `timing`: transfers, timestamps.
-//! * `native`, `relocate`, `ffi`: the loader of native code, ELF relocations, calls to and from native code.
+//! * `memory`: memory of the CPU target.
+//! * `native`, `relocate`, `ffi`: the loader of native code, ELF relocations, calls to and from native code; `no_native` is in
+//!   their place without the feature `native`, and where the system is no Unix.
+//! * `validate`: kernels of programs that are not trusted.
+//! * `scalar`, `interpret`, `host_function`: host code that is data, and the choice of a form.
 //! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU; `threads`: the CPU's threads.
 //! * `session`: a program loaded on a device; `session/named`: runs by the names of inputs and results.
 
@@ -31,25 +38,37 @@ mod device;
 mod disk_cache;
 mod error;
 mod executor;
+#[cfg(all(feature = "native", unix))]
+mod ffi;
+#[cfg(not(all(feature = "native", unix)))]
+#[path = "no_native.rs"]
 mod ffi;
 mod hal;
 mod host;
+mod host_function;
+mod interpret;
 mod kernels;
+mod memory;
+#[cfg(all(feature = "native", unix))]
 mod native;
 mod pipeline_cache;
 mod pool;
 mod readback;
+#[cfg(all(feature = "native", unix))]
 mod relocate;
+mod scalar;
 mod session;
 mod stats;
 mod threads;
 mod timing;
 mod trace;
 mod upload;
+mod validate;
 
 pub use buffer::{DeviceTensor, HostTensor};
 pub use device::{Device, DeviceChoice, DeviceInfo, DeviceKind, InternalCounters, devices};
 pub use error::Error;
+pub use host_function::HostForm;
 pub use session::{LeakReport, Options, Session};
 pub use stats::{GpuTimes, RunCounts, RunTimes, Stats, SteadyState};
 pub use trace::Span;

@@ -1,5 +1,6 @@
 //! Caches of pipelines and bind groups.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use monopour_program::{Access, Backend, GpuFeature, GpuKernel, MAX_NUMBER_BYTES};
@@ -30,11 +31,20 @@ pub(crate) struct Pipeline {
     module: wgpu::ShaderModule,
     /// Bindings are rounded up to a multiple of this.
     granularity: u64,
+    is_trusted: bool,
+}
+
+/// How a pipeline is built.
+struct PipelineOptions<'a> {
+    /// Values of its pipeline constants.
+    constants: &'a [(&'a str, f64)],
+    granularity: u64,
+    is_trusted: bool,
 }
 
 impl Pipeline {
-    /// Builds the pipeline of `kernel`.
-    pub fn new(gpu: &GpuDevice, kernel: &GpuKernel) -> Result<Pipeline, Error> {
+    /// Builds the pipeline of `kernel`, with wgpu's run-time checks if its program is not trusted.
+    pub fn new(gpu: &GpuDevice, kernel: &GpuKernel, is_trusted: bool) -> Result<Pipeline, Error> {
         let offered = gpu.limits.max_storage_buffers_per_shader_stage;
         let (immediates, most) = (kernel.immediate_bytes().into(), gpu.limits.max_immediate_size.into());
         if immediates > most {
@@ -53,29 +63,35 @@ impl Pipeline {
             return Err(Error::Limit { subject, limit: "storage buffers", needed, offered: offered.into() });
         }
         gpu.scoped(&format!("kernel `{}`", kernel.name), || {
-            let takes_spirv = gpu.description.backend == Some(Backend::Vulkan)
+            let takes_spirv = is_trusted
+                && gpu.description.backend == Some(Backend::Vulkan)
                 && gpu.description.has(GpuFeature::PassthroughShaders)
                 && !kernel.spirv.is_empty();
             let module = if takes_spirv {
                 hal::passthrough_module(&gpu.device, kernel)
-            } else {
+            } else if is_trusted {
                 hal::trusted_module(&gpu.device, &kernel.name, &kernel.wgsl)
+            } else {
+                let source = wgpu::ShaderSource::Wgsl(Cow::Borrowed(&kernel.wgsl));
+                gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(&kernel.name), source })
             };
-            Ok(Pipeline::with_module(gpu, kernel, &module, (&[], KERNEL_GRANULARITY)))
+            let options = PipelineOptions { constants: &[], granularity: KERNEL_GRANULARITY, is_trusted };
+            Ok(Pipeline::with_module(gpu, kernel, &module, options))
         })
     }
 
     /// Builds a utility pipeline of the runtime, from WGSL and the values of its pipeline constants.
     pub fn utility(gpu: &GpuDevice, kernel: &GpuKernel, constants: &[(&str, f64)]) -> Pipeline {
         let module = hal::trusted_module(&gpu.device, &kernel.name, &kernel.wgsl);
-        Pipeline::with_module(gpu, kernel, &module, (constants, UTILITY_GRANULARITY))
+        let options = PipelineOptions { constants, granularity: UTILITY_GRANULARITY, is_trusted: true };
+        Pipeline::with_module(gpu, kernel, &module, options)
     }
 
     fn with_module(
         gpu: &GpuDevice,
         kernel: &GpuKernel,
         module: &wgpu::ShaderModule,
-        (constants, granularity): (&[(&str, f64)], u64),
+        options: PipelineOptions<'_>,
     ) -> Pipeline {
         let mut entries: Vec<_> = kernel.bindings.iter().zip(0..).map(|(b, at)| layout_entry(at, b.access)).collect();
         if kernel.takes_number_buffer() {
@@ -94,13 +110,15 @@ impl Pipeline {
             module,
             entry_point: Some(&kernel.name),
             compilation_options: wgpu::PipelineCompilationOptions {
-                constants,
-                // Kernels write workgroup memory before they read it.
-                zero_initialize_workgroup_memory: false,
+                constants: options.constants,
+                // Generated kernels write workgroup memory before they read it; others could read what a program before left.
+                zero_initialize_workgroup_memory: !options.is_trusted,
             },
             cache: gpu.disk_cache.as_ref().map(|disk| &disk.cache),
         });
-        Pipeline { pipeline, layout, kernel: kernel.clone(), shared: None, module: module.clone(), granularity }
+        let PipelineOptions { granularity, is_trusted, .. } = options;
+        let module = module.clone();
+        Pipeline { pipeline, layout, kernel: kernel.clone(), shared: None, module, granularity, is_trusted }
     }
 
     /// The same pipeline for a kernel of the same code.
@@ -112,6 +130,7 @@ impl Pipeline {
             shared: None,
             module: self.module.clone(),
             granularity: self.granularity,
+            is_trusted: self.is_trusted,
         }
     }
 
@@ -119,11 +138,12 @@ impl Pipeline {
     /// dispatch only if all its bindings are of one kind.
     pub fn shared(&mut self, gpu: &GpuDevice) -> (&Pipeline, bool) {
         let is_new = self.shared.is_none();
-        let (kernel, module, granularity) = (&self.kernel, &self.module, self.granularity);
+        let (kernel, module) = (&self.kernel, &self.module);
+        let options = PipelineOptions { constants: &[], granularity: self.granularity, is_trusted: self.is_trusted };
         let shared = self.shared.get_or_insert_with(|| {
             let mut kernel = kernel.clone();
             kernel.bindings.iter_mut().for_each(|binding| binding.access = Access::ReadWrite);
-            Box::new(Pipeline::with_module(gpu, &kernel, module, (&[], granularity)))
+            Box::new(Pipeline::with_module(gpu, &kernel, module, options))
         });
         (shared, is_new)
     }

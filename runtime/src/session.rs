@@ -12,9 +12,11 @@ use crate::error::Error;
 use crate::executor::cpu::CpuBackend;
 use crate::executor::gpu::GpuBackend;
 use crate::executor::{Backend, Constant, Engine, Input, Value};
-use crate::ffi::{self, HostFunction, HostMemory, NativeKernel};
+use crate::ffi::{self, HostFunction, NativeKernel, NativeModule};
+use crate::host_function::{HostForm, LoadedHost};
+use crate::interpret::Interpreter;
 use crate::kernels;
-use crate::native::NativeModule;
+use crate::memory::HostMemory;
 use crate::pool::{Physical, Pool, SharedAccount};
 use crate::readback;
 use crate::stats::{GpuTimes, RunCounts, Stats, SteadyState, summarize};
@@ -33,7 +35,17 @@ pub struct Options {
     pub timing: bool,
     /// Whether to keep a span per dispatch.
     pub trace: bool,
+    /// The form of the host function.
+    pub host: HostForm,
+    /// The most steps of an interpreted host function in one run, a call of the runtime counting as sixteen. Without it: no
+    /// limit for a trusted program, 256 million for others.
+    pub host_steps: Option<u64>,
 }
+
+/// The most steps of a host function that no one vouched for: some seconds.
+const UNTRUSTED_STEPS: u64 = 1 << 28;
+/// Whether this build runs native code.
+const HAS_NATIVE: bool = cfg!(all(feature = "native", unix));
 
 /// Memory still held when a session is closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +72,7 @@ pub struct Session {
     device: Device,
     program: Arc<Program>,
     variant: usize,
-    host: HostFunction,
+    host: LoadedHost,
     engine: AnyEngine,
     account: SharedAccount,
     threads: usize,
@@ -99,20 +111,31 @@ struct Created {
 }
 
 impl Session {
-    /// Loads the first variant of `program` that fits `device`: native code, constants, pipelines.
+    /// Loads the first variant of `program` that fits `device`: host function, constants, pipelines.
     ///
-    /// The program's native code runs in this process: load only programs from trusted sources.
+    /// Native code and SPIR-V are used only if the program is trusted ([`Program::trust`](fn@Program::trust)); of others the
+    /// kernels are validated and the host function is interpreted.
     ///
     /// # Errors
-    /// [`Error::NoVariant`]; [`Error::NativeCode`], [`Error::UndefinedSymbol`]; [`Error::MemoryLimit`] and the device's
+    /// [`Error::NoVariant`]; [`Error::Untrusted`], [`Error::Kernel`]; [`Error::NativeCode`], [`Error::UndefinedSymbol`]; [`Error::MemoryLimit`] and the device's
     /// errors; a P code for an inconsistent program.
     pub fn load(device: &Device, program: Arc<Program>, options: &Options) -> Result<Session, Error> {
         let start = Instant::now();
         program.verify()?;
-        let variant = choose(device, &program)?;
+        let is_trusted = program.is_trusted();
+        let Choice { variant, form } = choose(device, &program, (options.host, is_trusted))?;
         let chosen = &program.variants[variant];
-        let module = Arc::new(NativeModule::load(&chosen.host.objects, &ffi::resolve)?);
-        let host = HostFunction::find(&module, &chosen.host.entry)?;
+        let is_native = form == HostForm::Native || runs_native_kernels(chosen);
+        let module = is_native.then(|| ffi::load(&chosen.host.objects)).transpose()?;
+        let host = match &module {
+            Some(module) if form == HostForm::Native => {
+                LoadedHost::Native(HostFunction::find(module, &chosen.host.entry)?)
+            }
+            _ => {
+                let limit = options.host_steps.or((!is_trusted).then_some(UNTRUSTED_STEPS));
+                LoadedHost::Data(Interpreter::new(program.clone(), variant, limit))
+            }
+        };
         let account = SharedAccount::new(options.memory_limit);
         let mut threads = 1;
         let engine = match &device.kind {
@@ -120,13 +143,13 @@ impl Session {
                 let wanted = (options.timing, options.trace);
                 let backend = GpuBackend::new(gpu.clone(), account.clone(), wanted)?;
                 let mut engine = engine(backend, &account);
-                kernels::prepare(&mut engine, &program, chosen, &account)?;
+                kernels::prepare(&mut engine, (&program, chosen, is_trusted), &account)?;
                 AnyEngine::Gpu { engine, staging: Pool::new(account.clone()) }
             }
             Opened::Cpu => {
                 let pool = Threads::new(options.threads)?;
                 threads = pool.count();
-                let mut engine = engine(cpu_backend(&module, chosen, pool, options.trace)?, &account);
+                let mut engine = engine(cpu_backend(module.as_ref(), chosen, pool, options.trace)?, &account);
                 place_cpu_constants(&mut engine, &program)?;
                 AnyEngine::Cpu(engine)
             }
@@ -143,6 +166,14 @@ impl Session {
     /// The variant that runs.
     pub fn variant(&self) -> &Variant {
         &self.program.variants[self.variant]
+    }
+
+    /// The form of the host function that runs: native code or data.
+    pub fn host_form(&self) -> HostForm {
+        match self.host {
+            LoadedHost::Native(_) => HostForm::Native,
+            LoadedHost::Data(_) => HostForm::Data,
+        }
     }
 
     /// The device that it runs on.
@@ -223,7 +254,7 @@ impl Session {
                     Storage::Scalar(bits) => Some(Value::Scalar(bits)),
                     Storage::Cpu(_) => None,
                 })?;
-                let outcome = engine.run(&self.host, inputs, descs)?;
+                let outcome = engine.run(&mut self.host, inputs, descs)?;
                 (wrap(outcome.results, Storage::Gpu), outcome.counts, outcome.leaked)
             }
             AnyEngine::Cpu(engine) => {
@@ -232,7 +263,7 @@ impl Session {
                     Storage::Scalar(bits) => Some(Value::Scalar(bits)),
                     Storage::Gpu(_) => None,
                 })?;
-                let outcome = engine.run(&self.host, inputs, descs)?;
+                let outcome = engine.run(&mut self.host, inputs, descs)?;
                 (wrap(outcome.results, Storage::Cpu), outcome.counts, outcome.leaked)
             }
         };
@@ -462,20 +493,62 @@ fn check_count(expected: usize, found: usize) -> Result<(), Error> {
     Err(Error::Inputs { what: format!("the program takes {expected} inputs, {found} given") })
 }
 
+/// The variant that runs, and the form of its host function: native code or data.
+struct Choice {
+    variant: usize,
+    form: HostForm,
+}
+
+/// Whether the kernels of a variant are native code.
+fn runs_native_kernels(variant: &Variant) -> bool {
+    matches!(variant.target, Target::Cpu(_)) && !variant.kernels.is_empty()
+}
+
 /// The first variant whose requirements are all met.
-fn choose(device: &Device, program: &Program) -> Result<usize, Error> {
-    let mut held = Vec::new();
+fn choose(device: &Device, program: &Program, (wanted, is_trusted): (HostForm, bool)) -> Result<Choice, Error> {
+    let (mut held, mut untrusted) = (Vec::new(), None);
     for (index, variant) in program.variants.iter().enumerate() {
         let mut missing = missing_of_target(device, &variant.target);
-        let NativeCode { arch, features, .. } = &variant.host;
-        missing.extend(missing_on_host(arch, features));
-        if missing.is_empty() {
-            return Ok(index);
+        let native = missing_for_native(&variant.host);
+        let has_data = !variant.host_data.is_empty();
+        let needs_native = runs_native_kernels(variant) || wanted == HostForm::Native || !has_data;
+        if needs_native {
+            missing.extend(native.iter().cloned());
+        }
+        if wanted == HostForm::Data && !has_data {
+            missing.push("its host function as data, which it does not hold".into());
         }
         missing.dedup();
-        held.push((variant.target.label(), missing));
+        match missing.is_empty() {
+            true if needs_native && !is_trusted => {
+                let label = variant.target.label();
+                let part = if runs_native_kernels(variant) { "kernels" } else { "host function" };
+                untrusted.get_or_insert_with(|| format!("the {part} of its variant {label} would run as machine code"));
+            }
+            true => {
+                let runs_native = wanted != HostForm::Data && is_trusted && native.is_empty();
+                let form = if runs_native { HostForm::Native } else { HostForm::Data };
+                return Ok(Choice { variant: index, form });
+            }
+            false => held.push((variant.target.label(), missing)),
+        }
     }
-    Err(Error::NoVariant { device: device.name().to_owned(), held })
+    match untrusted {
+        Some(what) => Err(Error::Untrusted { what }),
+        None => Err(Error::NoVariant { device: device.name().to_owned(), held }),
+    }
+}
+
+/// What native code needs and this machine or build has not.
+fn missing_for_native(code: &NativeCode) -> Vec<String> {
+    if code.objects.is_empty() {
+        return vec!["native code, which it does not hold".into()];
+    }
+    let mut missing = missing_on_host(&code.arch, &code.features);
+    if !HAS_NATIVE {
+        missing.push("native code, which this build of the runtime does not run".into());
+    }
+    missing
 }
 
 fn missing_of_target(device: &Device, target: &Target) -> Vec<String> {
@@ -516,14 +589,17 @@ fn place_cpu_constants(engine: &mut Engine<CpuBackend>, program: &Program) -> Re
 }
 
 fn cpu_backend(
-    module: &Arc<NativeModule>,
+    module: Option<&Arc<NativeModule>>,
     variant: &Variant,
     threads: Threads,
     with_trace: bool,
 ) -> Result<CpuBackend, Error> {
-    let kernels = CpuBackend::describe(&variant.kernels).into_iter().map(|kernel| {
-        let native = NativeKernel::find(module, &kernel.symbol)?;
-        Ok((native, kernel.clone(), Cost::default()))
+    // Without a module there are no kernels.
+    let kernels = module.into_iter().flat_map(|module| {
+        CpuBackend::describe(&variant.kernels).into_iter().map(move |kernel| {
+            let native = NativeKernel::find(module, &kernel.symbol)?;
+            Ok((native, kernel.clone(), Cost::default()))
+        })
     });
     let kernels = kernels.collect::<Result<Vec<_>, Error>>()?;
     Ok(CpuBackend { threads, kernels, recorder: Recorder::new(with_trace) })

@@ -40,3 +40,11 @@ pub(crate) fn no_data(op: Op, name: &str) -> Diagnostic {
     Diagnostic::error("S0005", op.location(), format!("constant '{name}' has no data"))
         .with_help("give its value with --weights FILE.safetensors, or embed it as a dialect resource")
 }
+
+/// A host op that has no form as data.
+pub(crate) fn no_data_form(op: Op, why: &str) -> Diagnostic {
+    Diagnostic::error("S0006", op.location(), format!("'{}' on the host has no form as data: {why}", op.name()))
+        .with_help(
+            "compute with integers of at most 64 bits and floats of 16, 32 or 64, or compute it inside of a dispatch",
+        )
+}

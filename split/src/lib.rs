@@ -9,6 +9,8 @@
 //! * [`schedule`]: the host function as runtime calls on handles. `buffers`: memrefs as numbers; `scalars`: their bits;
 //!   `regions`: loops and branches; `checks`: run-time checks; `sink`: handles at their first use.
 //!
+//! * [`host_data`]: the scheduled host function as data.
+//!
 //! Besides: [`copies`] lists the copies of a run, [`constants`] moves the weights into the program, `error` has the
 //! diagnostics.
 
@@ -19,6 +21,7 @@ mod checks;
 pub mod constants;
 pub mod copies;
 mod error;
+pub mod host_data;
 mod merge;
 pub mod outline;
 pub mod plan;

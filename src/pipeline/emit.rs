@@ -12,7 +12,7 @@ use monopour_program::{
     AllocationNote, CpuKernel, CpuTarget, GpuDescription, GpuKernel, GpuLimits, GpuRequirements, GpuTarget, Kernel,
     MemoryPlan, NativeCode, Target, Transient, Variant,
 };
-use monopour_split::{plan, schedule};
+use monopour_split::{self as split, plan, schedule};
 use std::collections::HashMap;
 
 /// The code of a variant, and the target with its requirements.
@@ -28,12 +28,15 @@ pub(super) fn emit<'c>(job: &mut Job<'c, '_>, stage: Scheduled<'c>) -> Result<Em
         TargetDescription::Gpu(description) => emit_gpu(job, &stage, description)?,
         TargetDescription::Cpu(target) => emit_cpu(job, &stage, target)?,
     };
+    let host_data = split::host_data::run(stage.planned.model.host())?;
+    job.dump("host", || host_data.to_string());
     let Scheduled { planned: Planned { model, copies, plan, pooled }, schedule } = stage;
     let variant = Variant {
         target,
         kernels,
         dispatches: schedule.dispatches,
         host,
+        host_data,
         plan: memory_plan(plan),
         copies,
         allocations: pooled.into_iter().map(allocation).collect(),

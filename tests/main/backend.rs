@@ -23,6 +23,7 @@ pub struct Monopour {
     ignores: &'static [(&'static str, &'static str)],
     /// Where programs run instead of on `device`.
     emulator: Option<RefCell<Emulator>>,
+    trusts: bool,
 }
 
 impl Monopour {
@@ -56,7 +57,7 @@ impl Monopour {
 
     fn of_cpu(name: &'static str, target: CpuTarget) -> Self {
         let device = Device::open(&DeviceChoice::Cpu).expect("there is always a CPU");
-        Self { name, device, target: TargetDescription::Cpu(target), ignores: IGNORED, emulator: None }
+        Self { name, device, target: TargetDescription::Cpu(target), ignores: IGNORED, emulator: None, trusts: true }
     }
 
     /// The best GPU, software adapters included; `None` where a missing one is no failure.
@@ -64,7 +65,7 @@ impl Monopour {
         match Device::open(&DeviceChoice::Gpu) {
             Ok(device) => {
                 let target = TargetDescription::Gpu(device.description().expect("a GPU has a description").clone());
-                Some(Self { name: "gpu", device, target, ignores: IGNORED, emulator: None })
+                Some(Self { name: "gpu", device, target, ignores: IGNORED, emulator: None, trusts: true })
             }
             Err(error) => {
                 device::skip_without_adapter(&error.to_string());
@@ -73,13 +74,18 @@ impl Monopour {
         }
     }
 
+    /// The best GPU, running programs that no one vouched for: validated kernels, and the host function as data.
+    pub fn untrusted_gpu() -> Option<Self> {
+        Self::gpu().map(|gpu| Self { name: "gpu:untrusted", trusts: false, ..gpu })
+    }
+
     /// The best GPU without optional features and with default limits, and programs compiled for any such device.
     pub fn portable() -> Option<Self> {
         match Device::open_portable() {
             Ok(device) => {
                 let target = TargetDescription::Gpu(GpuDescription::portable());
                 let ignores = crate::portable::REFUSED;
-                Some(Self { name: "gpu:portable", device, target, ignores, emulator: None })
+                Some(Self { name: "gpu:portable", device, target, ignores, emulator: None, trusts: true })
             }
             Err(error) => {
                 device::skip_without_adapter(&error.to_string());
@@ -168,9 +174,12 @@ impl Monopour {
     fn attempt(&self, case: &Case, inputs: &[testkit::HostTensor]) -> Result<Run, String> {
         let compiled = compile_for(case, self.target.clone())?;
         let bytes = compiled.encode().map_err(|e| e.to_string())?;
-        let decoded = Program::decode(&bytes).map_err(|e| e.to_string())?;
+        let mut decoded = Program::decode(&bytes).map_err(|e| e.to_string())?;
         if decoded != compiled {
             return Err("the artifact holds another program".to_owned());
+        }
+        if self.trusts {
+            decoded.trust = compiled.trust;
         }
         if self.device.description().is_some() {
             validate_spirv(&compiled)?;

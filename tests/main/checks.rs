@@ -3,16 +3,22 @@
 
 use crate::host::{devices, f32s, index, ramp, raw};
 use monopour::program::DType;
-use monopour::runtime::{HostTensor, Options, Session};
+use monopour::runtime::{HostForm, HostTensor, Options, Session};
 use monopour::{CompileOptions, compile};
 use std::sync::Arc;
 
 /// Runs a program with valid inputs, then with each of the wrong ones, then with the valid ones again.
 fn check(text: &str, fits: &[HostTensor], wrong: &[(&[HostTensor], &str)]) {
+    [HostForm::Native, HostForm::Data].into_iter().for_each(|form| check_form(text, form, fits, wrong));
+}
+
+/// As [`check`], by one form of the host function.
+fn check_form(text: &str, host: HostForm, fits: &[HostTensor], wrong: &[(&[HostTensor], &str)]) {
     for (device, target) in devices() {
         let options = CompileOptions { targets: vec![target], verify: true, ..Default::default() };
         let program = compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}\n{text}")).program;
-        let mut session = Session::load(&device, Arc::new(program), &Options::default()).expect("loads");
+        let options = Options { host, ..Options::default() };
+        let mut session = Session::load(&device, Arc::new(program), &options).expect("loads");
         let first = session.run(fits).unwrap_or_else(|e| panic!("{e}\n{text}"));
         for (inputs, expected) in wrong {
             let error = session.run(inputs).expect_err(text);
@@ -138,6 +144,20 @@ fn host_code_divides_only_where_there_is_a_result() {
         );
         check(&text, &[index(7), index(2)], &[(&[index(7), index(0)], "divides by zero")]);
         check(&text, &[index(i64::MIN), index(-1)], &[]);
+    }
+}
+
+#[test]
+fn host_code_shifts_by_less_than_the_width() {
+    for op in ["shli", "shrsi", "shrui"] {
+        let text = format!(
+            "func.func @main(%a: i32, %b: i32) -> i32 {{\n  %r = arith.{op} %a, %b : i32\n  return %r : i32\n}}\n"
+        );
+        let message = format!("'arith.{op}' at 2:8 shifts by its width or more");
+        let wrong = [[i32_of(7), i32_of(32)], [i32_of(7), i32_of(-1)]];
+        check(&text, &[i32_of(-9), i32_of(31)], &wrong.each_ref().map(|inputs| (&inputs[..], message.as_str())));
+        let text = text.replace("i32", "index");
+        check(&text, &[index(-9), index(63)], &[(&[index(1), index(64)], &message)]);
     }
 }
 

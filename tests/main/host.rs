@@ -3,7 +3,7 @@
 
 use crate::backend::from_runtime;
 use monopour::program::{CpuTarget, DType};
-use monopour::runtime::{Device, DeviceChoice, HostTensor, LeakReport, Options, Session, Stats};
+use monopour::runtime::{Device, DeviceChoice, HostForm, HostTensor, LeakReport, Options, Session, Stats};
 use monopour::{CompileOptions, TargetDescription, compile};
 use monopour_ir::{Context, Module};
 use monopour_testkit::{device, evaluate};
@@ -79,12 +79,21 @@ pub fn run_each(
     let donate = donate.iter().map(|d| (*d).to_owned()).collect();
     let options = CompileOptions { targets: vec![target.clone()], verify: true, donate, ..Default::default() };
     let program = compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}\n{text}")).program;
-    let options = Options { threads: 2, ..Options::default() };
-    let mut session = Session::load(device, Arc::new(program), &options).unwrap_or_else(|e| panic!("{e}"));
-    let run = |inputs: &Vec<HostTensor>| session.run(inputs).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let results = inputs.iter().map(run).collect();
-    let stats = session.stats();
-    (results, stats, session.close())
+    let program = Arc::new(program);
+    let by_form = |host: HostForm| {
+        let options = Options { threads: 2, host, ..Options::default() };
+        let mut session = Session::load(device, program.clone(), &options).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(session.host_form(), host);
+        let run = |inputs: &Vec<HostTensor>| session.run(inputs).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let results: Vec<_> = inputs.iter().map(run).collect();
+        let stats = session.stats();
+        (results, stats, session.close())
+    };
+    let (native, data) = (by_form(HostForm::Native), by_form(HostForm::Data));
+    assert!(native.0 == data.0, "the forms of the host function give other results\n{text}");
+    let counts = |(_, stats, leaks): &(_, Stats, LeakReport)| (stats.counts, stats.steady_state, *leaks);
+    assert_eq!(counts(&native), counts(&data), "{text}");
+    native
 }
 
 /// Runs a program of `tests/programs/host` on every device and compares its results.

@@ -32,7 +32,8 @@ fn check_run(b: &Benchmark, run: &Run, submits: u64) -> Result<f64, String> {
 
 fn check_program(backend: &Monopour, b: &Benchmark) -> Result<f64, String> {
     let program = compiled(b, backend.target().clone())?;
-    let decoded = Program::decode(&program.encode().map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
+    let mut decoded = Program::decode(&program.encode().map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
+    decoded.trust = program.trust;
     if backend.submits() > 0 {
         validate_spirv(&program)?;
         validate_spirv(&compiled(b, TargetDescription::Gpu(GpuDescription::portable()))?)?;

@@ -64,3 +64,10 @@ fn op_suite_on_a_portable_gpu() {
         check(gpu);
     }
 }
+
+#[test]
+fn op_suite_on_a_gpu_without_trust() {
+    if let Some(gpu) = Monopour::untrusted_gpu() {
+        check(gpu);
+    }
+}

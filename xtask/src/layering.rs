@@ -26,7 +26,7 @@ const fn layer(
 /// The table. Development dependencies are exempt.
 pub const LAYERS: &[Layer] = &[
     layer("monopour-contract", "contract/", &[], &[]),
-    layer("monopour-program", "program/", &[], &["src/map.rs"]),
+    layer("monopour-program", "program/", &["monopour-contract"], &["src/map.rs", "src/trust.rs", "tests/program.rs"]),
     layer("monopour-analysis", "analysis/", &[], &[]),
     layer("monopour-ir", "ir/", &["monopour-contract", "melior", "mlir-sys"], &["*"]),
     layer("monopour-frontend", "frontend/", &["monopour-contract", "monopour-ir", "monopour-program"], &[]),
@@ -56,15 +56,22 @@ pub const LAYERS: &[Layer] = &[
         "monopour-runtime",
         "runtime/",
         &["monopour-contract", "monopour-program", "wgpu"],
-        &["src/native.rs", "src/ffi.rs", "src/hal.rs"],
+        &[
+            "src/native.rs",
+            "src/ffi.rs",
+            "src/hal.rs",
+            "src/memory.rs",
+            "examples/serve/trust.rs",
+            "tests/runtime/trust.rs",
+        ],
     ),
     layer("monopour-testkit", "testkit/", &["*"], &[]),
     layer("monopour-benches", "benches/", &["*"], &[]),
     layer("monopour-fuzz", "fuzz/", &["*"], &[]),
     layer("monopour-xtask", "xtask/", &["*"], &[]),
-    layer("monopour-embed", "examples/embed/", &["monopour"], &[]),
+    layer("monopour-embed", "examples/embed/", &["monopour"], &["src/cache.rs"]),
     // Last: its folder is the prefix of every other.
-    layer("monopour", "", &["*"], &[]),
+    layer("monopour", "", &["*"], &["src/trust.rs", "src/bin/monopour/trust.rs"]),
 ];
 
 /// External crates that only the table's rows may name.

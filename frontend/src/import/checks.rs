@@ -1,4 +1,5 @@
-//! Run-time checks in host code: slices within their tensors, matching sizes, divisors that are not zero.
+//! Run-time checks in host code: slices within their tensors, matching sizes, divisors that are not zero, shifts by less
+//! than the width.
 //!
 //! Before / after:
 //!
@@ -6,6 +7,7 @@
 //! %s = tensor.extract_slice %x[%o] [%n] [1]       %ok = 0 <= %o <= dim(%x) and 0 <= %n <= dim(%x) - %o
 //!                                                 cf.assert %ok, "'tensor.extract_slice' at 7:8: .."
 //!                                                 %s = tensor.extract_slice %x[%o] [%n] [1]
+//! %q = arith.shli %a, %b                          cf.assert %b < width; %d = arith.select ..; %q = arith.shli %a, %d
 //! %q = arith.divsi %a, %b                         cf.assert ..; %d = arith.select %b is 0 or -1, 1, %b
 //!                                                 %r = arith.divsi %a, %d; ..
 //! ```
@@ -42,6 +44,8 @@ pub(super) fn run(module: &Module, rules: &SizeRules) -> Result<(), Diagnostics>
         if is_division(op) {
             // Host code goes on after a failed check, without effects: it must not trap.
             checks.guard.division(op)?;
+        } else if is_shift(op) {
+            checks.guard.shift(op)?;
         }
     }
     Ok(())
@@ -61,6 +65,10 @@ pub(super) fn is_on_host(op: Op) -> bool {
 
 fn is_division(op: Op) -> bool {
     guards::is_division(op.name()) && !op.result(0).ty().is_tensor()
+}
+
+fn is_shift(op: Op) -> bool {
+    guards::is_shift(op.name()) && guards::bits(op.result(0).ty()).is_some()
 }
 
 /// The op before which the check of `op` stands.
@@ -118,6 +126,7 @@ impl<'c> Checks<'c, '_> {
             _ if is_division(op) => {
                 return self.division(op).map(|()| "divides by zero, or the smallest number by -1");
             }
+            _ if is_shift(op) => return self.shift(op).map(|()| "shifts by its width or more"),
             _ if linalg::is_structured(op) && indexing_maps(op).is_some() => {
                 return self.structured(op).map(|()| "has operands whose sizes do not fit together");
             }
@@ -382,6 +391,13 @@ impl<'c> Checks<'c, '_> {
         self.conditions.push(defined);
         if op.name().ends_with("si") {
             self.no_overflow(op)?;
+        }
+        Ok(())
+    }
+
+    fn shift(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
+        if let Some(fits) = self.guard.fits(op)? {
+            self.conditions.push(fits);
         }
         Ok(())
     }

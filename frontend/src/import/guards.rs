@@ -51,6 +51,16 @@ fn is_signed_quotient(name: &str) -> bool {
     matches!(name, ops::arith::DIVSI | ops::arith::FLOORDIVSI | ops::arith::CEILDIVSI)
 }
 
+/// Shifts, which are undefined from the width on.
+pub(super) fn is_shift(name: &str) -> bool {
+    matches!(name, ops::arith::SHLI | ops::arith::SHRSI | ops::arith::SHRUI)
+}
+
+/// Bits of a scalar integer; an index of host code has 64.
+pub(super) fn bits(ty: Type) -> Option<u32> {
+    if ty.is_index() { Some(64) } else { ty.integer_width() }
+}
+
 /// Whether a divisor is provably neither 0 nor, of a signed op, -1.
 pub(super) fn is_safe_divisor(op: Op) -> bool {
     let signed = op.name().ends_with("si");
@@ -241,6 +251,29 @@ impl<'c> Guard<'c> {
         let negates = self.compare(loc, CmpIPredicate::Eq, divisor, minus_one)?;
         let value = self.op(ops::arith::SELECT, loc, &[negates, negated, copy.result(0)], ty)?;
         self.rw.replace_op(op, &[value]);
+        Ok(())
+    }
+
+    /// Whether a shift is by less than the width of its scalar operands; `None` if that is known.
+    pub(super) fn fits(&mut self, op: Op<'c>) -> Result<Option<Value<'c>>, Diagnostics> {
+        let (loc, amount) = (op.location(), op.operand(1));
+        let Some(bits) = bits(amount.ty()) else { return Ok(None) };
+        if ranges::of(amount).is_some_and(|range| range.low >= 0 && range.high < i64::from(bits)) {
+            return Ok(None);
+        }
+        // In one bit the width itself is no number: nothing but 0 is less.
+        let width = self.constant(loc, amount.ty(), if bits == 1 { -1 } else { i64::from(bits) })?;
+        self.compare(loc, CmpIPredicate::Ult, amount, width).map(Some)
+    }
+
+    /// Shifts by 0 where the amount is the width or more. Host code goes on after a failed check: its result is defined.
+    pub(super) fn shift(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
+        let (loc, amount) = (op.location(), op.operand(1));
+        self.rw.set_point(InsertionPoint::Before(op));
+        let Some(fits) = self.fits(op)? else { return Ok(()) };
+        let zero = self.constant(loc, amount.ty(), 0)?;
+        let safe = self.op(ops::arith::SELECT, loc, &[fits, amount, zero], amount.ty())?;
+        self.rw.set_operand(op, 1, safe);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Several runs of a program: the results of one, the cost of a warm one.
 
 use monopour_program::Program;
-use monopour_runtime::{Device, HostTensor, Options, Session};
+use monopour_runtime::{Device, HostForm, HostTensor, Options, Session};
 use std::sync::Arc;
 
 /// The results, and the cost of a warm run: dispatches, copies, transfers, submits, objects created, leaks.
@@ -10,10 +10,11 @@ pub struct Measured {
     pub cost: [u64; 6],
 }
 
-/// Runs `program` on `threads` CPU threads: on `first`, if these are others, then on `inputs`.
+/// Runs `program` on `threads` CPU threads, by both forms of its host function where it is trusted, which must agree: on
+/// `first`, if these are others, then on `inputs`.
 ///
 /// # Errors
-/// The runtime's, as text.
+/// The runtime's, as text; different results or costs of the forms.
 pub fn run(
     device: &Device,
     program: Arc<Program>,
@@ -21,8 +22,32 @@ pub fn run(
     first: &[HostTensor],
     inputs: &[HostTensor],
 ) -> Result<Measured, String> {
-    let options = Options { threads, ..Options::default() };
-    let mut session = Session::load(device, program, &options).map_err(|e| e.to_string())?;
+    let by_form = |host: HostForm| {
+        let options = Options { threads, host, ..Options::default() };
+        run_form(device, program.clone(), &options, first, inputs)
+    };
+    let data = by_form(HostForm::Data)?;
+    if !program.is_trusted() {
+        return Ok(data);
+    }
+    let native = by_form(HostForm::Native)?;
+    if native.outputs != data.outputs {
+        return Err("the forms of the host function give other results".to_owned());
+    }
+    if native.cost != data.cost {
+        return Err(format!("the host function costs {:?} as native code, {:?} as data", native.cost, data.cost));
+    }
+    Ok(native)
+}
+
+fn run_form(
+    device: &Device,
+    program: Arc<Program>,
+    options: &Options,
+    first: &[HostTensor],
+    inputs: &[HostTensor],
+) -> Result<Measured, String> {
+    let mut session = Session::load(device, program, options).map_err(|e| e.to_string())?;
     if inputs != first {
         let on_device = session.upload(first).map_err(|e| e.to_string())?;
         // Other values may break a rule of the program.

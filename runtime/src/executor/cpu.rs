@@ -4,7 +4,8 @@ use monopour_program::{CpuKernel, Kernel};
 
 use super::{Arg, Backend, Copy, Gate};
 use crate::error::Error;
-use crate::ffi::{HostMemory, NativeKernel};
+use crate::ffi::NativeKernel;
+use crate::memory::HostMemory;
 use crate::stats::RunCounts;
 use crate::threads::{Cost, Threads};
 use crate::trace::Recorder;

@@ -13,8 +13,8 @@ use monopour_program::{DType, TensorDesc};
 
 use crate::buffer::Shared;
 use crate::error::Error;
-use crate::ffi::HostFunction;
 use crate::host::HostCalls;
+use crate::host_function::LoadedHost;
 use crate::pool::{Loan, Physical, Pool};
 use crate::stats::RunCounts;
 
@@ -163,7 +163,7 @@ impl<B: Backend> Engine<B> {
     /// Runs `host` on `inputs`; `results` describes its results. Waits until the device is done.
     pub fn run(
         &mut self,
-        host: &HostFunction,
+        host: &mut LoadedHost,
         inputs: Vec<Input<B::Buffer>>,
         results: &[TensorDesc],
     ) -> Result<Outcome<B::Buffer>, Error> {
@@ -190,6 +190,11 @@ struct Slot<B: Physical> {
     origin: Origin,
     generation: u32,
 }
+
+/// Longest message of a trap, in bytes.
+const MAX_MESSAGE: usize = 4096;
+/// Most buffers, and most scalars, of one dispatch: host code that pushes more is defective.
+const MAX_ARGS: usize = 1 << 16;
 
 /// Bits of a handle that hold the position.
 const POSITION_BITS: u32 = 32;
@@ -370,6 +375,11 @@ fn size(bytes: i64, what: &str) -> Result<u64, Error> {
     u64::try_from(bytes).map_err(|_| Error::host_code(format!("{what} of {bytes} bytes")))
 }
 
+/// Room for one more argument.
+fn room(pushed: usize) -> Result<(), Error> {
+    if pushed < MAX_ARGS { Ok(()) } else { Err(Error::host_code(format!("more than {MAX_ARGS} arguments"))) }
+}
+
 /// Bytes of one element.
 fn scalar_bytes(bytes: i64) -> Result<i64, Error> {
     if (1..=8).contains(&bytes) { Ok(bytes) } else { Err(Error::host_code(format!("an element of {bytes} bytes"))) }
@@ -453,6 +463,7 @@ impl<B: Backend> HostCalls for Run<'_, B> {
     }
 
     fn scalar(&mut self, bits: i64) -> Result<(), Error> {
+        room(self.scalars.len())?;
         self.scalars.push(bits as u64);
         Ok(())
     }
@@ -468,7 +479,8 @@ impl<B: Backend> HostCalls for Run<'_, B> {
     }
 
     fn message(&mut self, bytes: i64) -> Result<(), Error> {
-        self.message.extend(bytes.to_le_bytes().into_iter().filter(|byte| *byte != 0));
+        let room = MAX_MESSAGE.saturating_sub(self.message.len());
+        self.message.extend(bytes.to_le_bytes().into_iter().filter(|byte| *byte != 0).take(room));
         Ok(())
     }
 
@@ -491,6 +503,7 @@ impl<B: Backend> HostCalls for Run<'_, B> {
 
     fn arg(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<(), Error> {
         let range = self.range(handle, offset, bytes, "argument")?;
+        room(self.args.len())?;
         self.args.push(range);
         Ok(())
     }

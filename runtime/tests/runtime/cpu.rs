@@ -1,11 +1,10 @@
 //! The CPU target and the native loader: all kinds of references of compiled code to data and to the runtime.
 
-use std::sync::Arc;
-
 use monopour_program::*;
 use monopour_runtime::{HostTensor, Options, Session};
 
 use crate::support::*;
+use crate::trust::trusted;
 
 /// `c = (a + b) * scale[i % 4] + bias`: read-only and writable data, a call within the object, memset.
 const ADD: &str = "
@@ -38,13 +37,13 @@ fn f32s(values: &[f32]) -> HostTensor {
 }
 
 fn load(program: Program, options: &Options) -> Session {
-    Session::load(&cpu(), Arc::new(program), options).unwrap_or_else(|error| panic!("{error}"))
+    Session::load(&cpu(), trusted(program), options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn error_of(source: &str, kernels: &[(&str, u32, u32)]) -> Option<String> {
     let object = compile_c(source, &[])?;
     let program = program(&[16], &[16], cpu_variant(object, kernels));
-    let error = match Session::load(&cpu(), Arc::new(program), &Options::default()) {
+    let error = match Session::load(&cpu(), trusted(program), &Options::default()) {
         Err(error) => error,
         Ok(mut session) => session.run(&[f32s(&[1.0; 16])]).unwrap_err(),
     };
@@ -224,7 +223,7 @@ fn objects_that_cannot_be_loaded_are_refused() {
     check_error(source, &[], "holds constructors");
     let load = |object: Vec<u8>| {
         let program = program(&[], &[], cpu_variant(object, &[]));
-        Session::load(&cpu(), Arc::new(program), &Options::default()).map(|_| ()).unwrap_err().code()
+        Session::load(&cpu(), trusted(program), &Options::default()).map(|_| ()).unwrap_err().code()
     };
     assert_eq!(load(vec![0; 64]), "R0005");
     assert_eq!(load(b"\x7fELF".to_vec()), "R0005");
@@ -236,7 +235,7 @@ fn damaged_objects_do_not_panic() {
     let Some(object) = compile_c(ADD, &["-fPIC"]) else { return };
     let load = |object: &[u8]| {
         let program = program(&[], &[], cpu_variant(object.to_vec(), &[]));
-        Session::load(&cpu(), Arc::new(program), &Options { threads: 1, ..Options::default() }).is_ok()
+        Session::load(&cpu(), trusted(program), &Options { threads: 1, ..Options::default() }).is_ok()
     };
     assert!(load(&object));
     for len in (1..object.len()).step_by(7) {

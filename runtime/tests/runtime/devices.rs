@@ -1,11 +1,10 @@
 //! Enumeration and choice of devices.
 
-use std::sync::Arc;
-
 use monopour_program::*;
 use monopour_runtime::{Device, DeviceChoice, DeviceKind, Options, Session, devices};
 
 use crate::support::*;
+use crate::trust::trusted;
 
 #[test]
 fn the_cpu_is_always_there_and_last() {
@@ -66,7 +65,7 @@ fn a_program_without_a_fitting_variant_says_what_it_holds() {
     wrong_arch.host.arch = "riscv64".into();
     let mut program = program(&[], &[], gpu_variant(vec![1], vec![]));
     program.variants.push(wrong_arch);
-    let error = Session::load(&cpu(), Arc::new(program), &Options::default()).map(|_| ()).unwrap_err();
+    let error = Session::load(&cpu(), trusted(program), &Options::default()).map(|_| ()).unwrap_err();
     assert_eq!(error.code(), "R0004");
     let text = error.to_string();
     assert!(text.contains("gpu:test needs a gpu device; cpu:rv64 needs architecture riscv64"), "{text}");

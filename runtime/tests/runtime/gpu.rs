@@ -1,11 +1,10 @@
 //! The GPU target: values, one submit, nothing created once warm, faults as errors.
 
-use std::sync::Arc;
-
 use monopour_program::*;
 use monopour_runtime::{Device, Error, HostTensor, Options, Session};
 
 use crate::support::*;
+use crate::trust::trusted;
 
 const ADD: &str = "
 @group(0) @binding(0) var<storage, read> a: array<f32>;
@@ -56,7 +55,7 @@ fn expected() -> Vec<f32> {
 }
 
 fn load(device: &Device, program: Program, options: &Options) -> Session {
-    Session::load(device, Arc::new(program), options).unwrap_or_else(|error| panic!("{error}"))
+    Session::load(device, trusted(program), options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -378,7 +377,7 @@ fn kernels_that_do_not_compile_are_errors() {
         ..GpuKernel::default()
     });
     let program = program(&[], &[], gpu_variant(object, vec![broken]));
-    let error = Session::load(&device, Arc::new(program), &Options::default()).map(|_| ()).unwrap_err();
+    let error = Session::load(&device, trusted(program), &Options::default()).map(|_| ()).unwrap_err();
     assert_eq!(error.code(), "R0011");
     assert!(error.to_string().starts_with("the device rejects kernel `broken`"), "{error}");
 }
@@ -386,7 +385,7 @@ fn kernels_that_do_not_compile_are_errors() {
 #[test]
 fn tensors_of_another_device_are_refused() {
     let (Some(device), Some(object)) = (gpu(), compile_c(HOST, &["-fPIC"])) else { return };
-    let program = Arc::new(program(&[256, 256], &[256], gpu_variant(object, kernels())));
+    let program = trusted(program(&[256, 256], &[256], gpu_variant(object, kernels())));
     let mut here = Session::load(&device, program.clone(), &Options::default()).unwrap();
     let mut there = Session::load(&gpu().unwrap(), program, &Options::default()).unwrap();
     let tensors = here.upload(&inputs()).unwrap();

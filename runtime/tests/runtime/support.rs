@@ -75,6 +75,7 @@ pub fn program(inputs: &[u64], results: &[u64], variant: Variant) -> Program {
         constants: vec![],
         variants: vec![variant],
         producer: "test".into(),
+        trust: Trust::default(),
     }
 }
 
@@ -87,6 +88,7 @@ pub fn cpu_variant(object: Vec<u8>, kernels: &[(&str, u32, u32)]) -> Variant {
         dispatches: vec![1; kernels.len()],
         kernels: kernels.collect(),
         host: host(object),
+        host_data: HostCode::default(),
         plan: MemoryPlan::default(),
         copies: vec![],
         allocations: vec![],
@@ -122,6 +124,7 @@ pub fn gpu_variant(object: Vec<u8>, kernels: Vec<Kernel>) -> Variant {
         dispatches: vec![1; kernels.len()],
         kernels,
         host: host(object),
+        host_data: HostCode::default(),
         plan: MemoryPlan::default(),
         copies: vec![],
         allocations: vec![],

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Values of `--emit` besides the phases.
-const PRODUCTS: [&str; 5] = ["transforms", "wgsl", "spirv", "llvm", "object"];
+const PRODUCTS: [&str; 6] = ["transforms", "wgsl", "spirv", "host", "llvm", "object"];
 
 /// Compile a model.
 #[derive(Args)]

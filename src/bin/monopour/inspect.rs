@@ -16,6 +16,9 @@ use crate::{model, stdout};
 pub struct InspectArgs {
     /// The model: .mlir, .mlirbc, .onnx, or .mpr.
     model: PathBuf,
+    /// Also print the host function of each variant of an artifact, as data.
+    #[arg(long)]
+    host: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -37,9 +40,9 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     // The code of a source depends on the target: only its signature is shown.
     let whole = model::is_artifact(&args.model);
     if args.json {
-        return stdout::print(&format!("{:#}", object(&program, whole)));
+        return stdout::print(&format!("{:#}", object(&program, whole, args.host)));
     }
-    stdout::print(&text(&program, whole))
+    stdout::print(&text(&program, whole, args.host))
 }
 
 /// Sizes of the dimensions, null for dynamic ones.
@@ -47,7 +50,7 @@ fn shape(tensor: &TensorDesc) -> Vec<Option<u64>> {
     tensor.shape.iter().map(|extent| Some(*extent).filter(|extent| *extent != DYNAMIC)).collect()
 }
 
-fn object(program: &Program, whole: bool) -> Value {
+fn object(program: &Program, whole: bool, with_host: bool) -> Value {
     let tensors = |list: &[TensorDesc]| -> Vec<Value> {
         let each = list.iter().map(|tensor| {
             json!({
@@ -71,12 +74,12 @@ fn object(program: &Program, whole: bool) -> Value {
             json!({ "name": constant.name, "dtype": constant.dtype, "shape": constant.shape, "bytes": bytes })
         });
         object["constants"] = constants.collect();
-        object["variants"] = program.variants.iter().map(variant_object).collect();
+        object["variants"] = program.variants.iter().map(|variant| variant_object(variant, with_host)).collect();
     }
     object
 }
 
-fn variant_object(variant: &Variant) -> Value {
+fn variant_object(variant: &Variant, with_host: bool) -> Value {
     let kernels = variant.kernels.iter().map(|kernel| match kernel {
         Kernel::Gpu(kernel) => json!({
             "name": kernel.name, "workgroup_size": kernel.workgroup_size, "bindings": kernel.bindings,
@@ -84,19 +87,24 @@ fn variant_object(variant: &Variant) -> Value {
         }),
         Kernel::Cpu(kernel) => json!({ "name": kernel.symbol, "args": kernel.args, "ids": kernel.ids }),
     });
-    let host = &variant.host;
-    json!({
+    let (host, data) = (&variant.host, &variant.host_data);
+    let mut object = json!({
         "label": variant.target.label(),
         "target": variant.target,
         "kernels": kernels.collect::<Vec<_>>(),
         "dispatches": variant.dispatches,
         "host": { "arch": host.arch, "features": host.features, "object_bytes": host.size_bytes(), "entry": host.entry },
+        "host_data": { "ops": data.ops_len(), "registers": data.registers_len() },
         "plan": variant.plan,
         "copies": variant.copies,
-    })
+    });
+    if with_host {
+        object["host_data"]["code"] = json!(data.to_string());
+    }
+    object
 }
 
-fn text(program: &Program, whole: bool) -> String {
+fn text(program: &Program, whole: bool, with_host: bool) -> String {
     let mut lines = vec![format!("entry    {}", program.entry)];
     for input in &program.signature.inputs {
         lines.push(format!("input    {input}{}", if input.donated { "  donated" } else { "" }));
@@ -114,13 +122,13 @@ fn text(program: &Program, whole: bool) -> String {
             let desc = TensorDesc::tensor(constant.name.clone(), constant.dtype, constant.shape.clone());
             lines.push(format!("constant {desc}  {} B", constant.data.bytes().len()));
         }
-        program.variants.iter().for_each(|variant| variant_text(variant, &mut lines));
+        program.variants.iter().for_each(|variant| variant_text(variant, with_host, &mut lines));
     }
     lines.push(String::new());
     lines.join("\n")
 }
 
-fn variant_text(variant: &Variant, lines: &mut Vec<String>) {
+fn variant_text(variant: &Variant, with_host: bool, lines: &mut Vec<String>) {
     let dispatches: u32 = variant.dispatches.iter().sum();
     let counts = format!("{dispatches} dispatches of {} kernels", variant.kernels.len());
     lines.push(format!("variant  {}  {counts}", variant.target.label()));
@@ -138,7 +146,11 @@ fn variant_text(variant: &Variant, lines: &mut Vec<String>) {
         lines.push(format!("{kernel}, dispatched {times} times"));
     }
     let (host, plan) = (&variant.host, &variant.plan);
-    lines.push(format!("  host   {} {} {} B", host.entry, host.arch, host.size_bytes()));
+    let ops = variant.host_data.ops_len();
+    lines.push(format!("  host   {} {} {} B, {ops} ops as data", host.entry, host.arch, host.size_bytes()));
+    if with_host {
+        lines.extend(variant.host_data.to_string().lines().map(|line| format!("    {line}")));
+    }
     lines.push(format!(
         "  plan   arena {} B, planned {} B, lower bound {} B, {} transients",
         plan.arena_bytes,

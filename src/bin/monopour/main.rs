@@ -27,6 +27,7 @@ mod run;
 mod source;
 mod stdout;
 mod trace;
+mod trust;
 
 #[cfg(feature = "compiler")]
 use std::ffi::OsString;

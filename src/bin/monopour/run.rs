@@ -7,13 +7,14 @@ use std::sync::Arc;
 use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use clap::{Args, ValueEnum};
 use monopour::Program;
-use monopour::runtime::{self, Device, DeviceChoice, DeviceTensor, HostTensor, Options, Session, Stats};
+use monopour::program::Trust;
+use monopour::runtime::{self, Device, DeviceChoice, DeviceTensor, HostForm, HostTensor, Options, Session, Stats};
 
 use crate::failure::Failure;
 use crate::inputs::{self, Sources};
 use crate::progress::Progress;
 use crate::trace::Trace;
-use crate::{model, outputs, stdout};
+use crate::{model, outputs, stdout, trust};
 
 /// Compile a model if need be, and run it.
 #[derive(Args)]
@@ -66,6 +67,14 @@ pub struct RunArgs {
     /// Write a Chrome trace.
     #[arg(long, value_name = "FILE.json")]
     trace: Option<PathBuf>,
+    /// The form of the host function: native code, data that is interpreted, or auto: native where the file is trusted and was
+    /// compiled for this architecture, else data.
+    #[arg(long, value_name = "FORM", default_value = "auto")]
+    host: Form,
+    /// Run nothing of the model as machine code, and hand no unvalidated code to the driver: kernels of a GPU are validated,
+    /// and the host function is interpreted. Kernels of the CPU target are machine code, and refused.
+    #[arg(long)]
+    untrusted: bool,
     /// The most device memory to take.
     #[arg(long, value_name = "BYTES")]
     memory_limit: Option<u64>,
@@ -83,18 +92,40 @@ enum StatsFormat {
     Json,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    Native,
+    Data,
+    Auto,
+}
+
+impl From<Form> for HostForm {
+    fn from(form: Form) -> HostForm {
+        match form {
+            Form::Native => HostForm::Native,
+            Form::Data => HostForm::Data,
+            Form::Auto => HostForm::Auto,
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut trace = Trace::new();
     // The device before any thread: opening it may set an environment variable.
     let device = trace.step("open device", || Device::open(&DeviceChoice::parse(&args.device)))?;
     let progress = Arc::new(Progress::new(steps(args), args.quiet));
-    let (program, compile_ms) = load(args, &device, &mut trace, &progress)?;
+    let (mut program, compile_ms) = load(args, &device, &mut trace, &progress)?;
+    if args.untrusted {
+        program.trust = Trust::default();
+    }
     let options = Options {
         threads: args.threads.unwrap_or(0),
         memory_limit: args.memory_limit,
         timing: args.stats.is_some(),
         trace: args.trace.is_some(),
+        host: args.host.into(),
+        host_steps: None,
     };
     #[cfg(feature = "compiler")]
     check_donations(&program, &args.source.donate)?;
@@ -161,7 +192,7 @@ fn load(
     progress: &Arc<Progress>,
 ) -> Result<(Program, Option<f64>), Failure> {
     if model::is_artifact(&args.model) {
-        return Ok((Program::open(&args.model)?, None));
+        return Ok((trust::named_by_the_user(Program::open(&args.model)?), None));
     }
     let targets = [monopour::options::target_of(device)];
     let start = trace.now_us();
@@ -185,7 +216,7 @@ fn load(
     _trace: &mut Trace,
     _progress: &Arc<Progress>,
 ) -> Result<(Program, Option<f64>), Failure> {
-    Ok((model::load_artifact(&args.model)?, None))
+    Ok((trust::named_by_the_user(model::load_artifact(&args.model)?), None))
 }
 
 /// Donations are fixed at compile time: on an artifact the flag can only confirm them.
