@@ -462,21 +462,23 @@ fn features_of_the_machine_are_those_that_the_kernel_lists() {
     assert_eq!(target::missing_on_host("x86_64", &["warp".to_owned()]), ["cpu feature warp"]);
 }
 
-/// One defect each in host code that is right.
-#[test]
-fn host_code_is_checked_once() {
+/// Host code that is right is refused after a change.
+fn check_host_code(change: &dyn Fn(&mut HostCode), expected: &str) {
     let scope = host::HostScope { inputs: 1, results: 1, constants: 1, kernels: 1 };
-    host_data().verify(&scope).unwrap();
-    let check = |change: &dyn Fn(&mut HostCode), expected: &str| {
-        let mut code = host_data();
-        change(&mut code);
-        let what = code.verify(&scope).unwrap_err();
-        assert!(what.contains(expected), "{what}; expected {expected}");
-        let mut program = sample();
-        program.variants[0].host_data = code;
-        let error = program.encode().unwrap_err();
-        assert_eq!(error.code(), "P0006", "{error}");
-    };
+    let mut code = host_data();
+    code.verify(&scope).unwrap();
+    change(&mut code);
+    let what = code.verify(&scope).unwrap_err();
+    assert!(what.contains(expected), "{what}; expected {expected}");
+    let mut program = sample();
+    program.variants[0].host_data = code;
+    let error = program.encode().unwrap_err();
+    assert_eq!(error.code(), "P0006", "{error}");
+}
+
+#[test]
+fn registers_of_host_code_are_checked_once() {
+    let check = check_host_code;
     let nop = |operands: &[u32], result| HostOp::Scalar {
         op: ScalarOp::AddI,
         operands: operands.into(),
@@ -499,6 +501,11 @@ fn host_code_is_checked_once() {
     check(&|c| c.blocks[4].condition = Some(11), "the condition of a loop is no truth value");
     check(&|c| c.blocks[5].arguments.clear(), "values of other types");
     check(&|c| c.locations.clear(), "location 0 does not exist");
+}
+
+#[test]
+fn blocks_and_calls_of_host_code_are_checked_once() {
+    let check = check_host_code;
     let op = |c: &mut HostCode, at: usize, change: &dyn Fn(&mut HostOp)| change(&mut c.blocks[0].ops[at]);
     let branch = |change: &'static dyn Fn(&mut u32, &mut Option<u32>)| {
         move |c: &mut HostCode| {

@@ -128,7 +128,7 @@ impl<'a> Machine<'a> {
         };
         let [mut at, end, step] = [*lower, *upper, *step].map(|register| number(self.read(register)));
         if step <= 0 {
-            return Err(self.trap("scf.for", *location, "has a step that is not positive"));
+            return Err(self.trap("for", *location, "has a step that is not positive"));
         }
         let block = &self.code.blocks[*body as usize];
         let (counter, carried) = block.arguments.split_at(1);

@@ -31,7 +31,8 @@
 //! * `validate`: kernels of programs that are not trusted.
 //! * `scalar`, `interpret`, `host_function`: host code that is data, and the choice of a form.
 //! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU; `threads`: the CPU's threads.
-//! * `session`: a program loaded on a device; `session/named`: runs by the names of inputs and results.
+//! * `session`: a program loaded on a device; `session/choice`: the variant that runs; `session/named`: runs
+//!   by the names of inputs and results.
 
 mod buffer;
 mod device;

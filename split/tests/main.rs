@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect, expect_file};
 use monopour_ir::{Context, Diagnostics, Module, Op, ops};
 use monopour_program::Constant;
-use monopour_split::{borders, constants, copies, outline, plan, schedule};
+use monopour_split::{borders, constants, copies, host_data, outline, plan, schedule};
 
 /// Two dispatches over a transient, a constant and a returned buffer.
 const CHAIN: &str = r#"
@@ -518,4 +518,30 @@ fn a_border_is_kept_where_only_its_slices_are_written() {
     let cast = "%p = memref.reinterpret_cast %s to offset: [0], sizes: [4, 6], strides: [6, 1] : memref<2x4xf32, #slice> to memref<4x6xf32>";
     assert!(!is_filled_once(&format!("{cast} {}", written("%p", "memref<4x6xf32>"))), "beyond the slice");
     assert!(!is_filled_once("func.call @take(%a) : (memref<4x6xf32>) -> ()"), "an op that may write");
+}
+
+#[test]
+fn the_host_function_is_data_too() {
+    let (module, _, _) = phases(DYNAMIC).expect("schedules");
+    let code = host_data::run(module.symbol("main").expect("kept")).expect("has a form as data");
+    expect_file!["snapshots/dynamic_host.txt"].assert_eq(&code.to_string());
+}
+
+#[test]
+fn a_host_op_without_a_form_as_data_is_refused() {
+    let check = |body: &str, expected: &str| {
+        let text = format!(
+            "func.func private @monopour_rt_ok(i64) -> i64\nfunc.func @main(%cx: i64) {{\n{body}\nreturn\n}}\n"
+        );
+        let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}"));
+        let errors = host_data::run(module.symbol("main").expect("parsed")).expect_err(body);
+        assert_eq!(errors.0[0].code, "S0006");
+        assert!(errors.to_string().contains(expected), "{errors}");
+    };
+    let call = "%a = func.call @monopour_rt_ok(%cx) : (i64) -> i64\n";
+    check(&format!("{call}%w = arith.extsi %a : i64 to i128"), "it has a value of type i128");
+    check(&format!("{call}%p = math.ipowi %a, %a : i64"), "the set of its ops is closed");
+    check("%p = arith.addi %cx, %cx : i64", "it reads a value of type i64");
+    let (open, close) = ("scf.if %c {\n".repeat(210), "}\n".repeat(210));
+    check(&format!("%c = arith.constant true\n{open}{call}{close}"), "nested too deeply");
 }

@@ -18,7 +18,7 @@ use monopour::runtime::HostTensor;
 use monopour::{CompileOptions, TargetDescription, npy};
 
 /// Longest time: the promise is for a release build; debug builds run beside other tests.
-const LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 2 });
+pub const LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 2 });
 /// Peak resident memory, if a case says nothing else.
 const MEMORY_BYTES: u64 = 1 << 30;
 

@@ -348,3 +348,32 @@ fn the_buffers_of_a_trace_are_placed() {
     fails(&folder, &["plan", "t.csv", "--alignment", "0"], 2, "alignment");
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// The two forms of the host function, printed and run; without trust, machine code is refused.
+#[test]
+fn the_host_function_runs_in_both_forms_and_machine_code_needs_trust() {
+    let folder = folder("host");
+    let text = done(&folder, &["compile", "m.mlir", "--target", "cpu", "--emit", "host"]);
+    assert!(text.contains(" = input(0)\n") && text.contains("dispatch(0, "), "{text}");
+    done(&folder, &["compile", "m.mlir", "--target", "cpu", "--target", "gpu:portable", "-o", "m.mpr"]);
+    let whole = done(&folder, &["inspect", "m.mpr", "--host"]);
+    assert_eq!(whole.matches(" = input(0)\n").count(), 2, "{whole}");
+    assert!(done(&folder, &["inspect", "m.mpr"]).contains(" ops as data"), "only their number");
+    let object: serde_json::Value =
+        serde_json::from_str(&done(&folder, &["inspect", "m.mpr", "--host", "--json"])).unwrap();
+    assert!(object["variants"][1]["host_data"]["code"].as_str().unwrap().contains("dispatch(0, "), "{object}");
+    let run = ["run", "m.mpr", "--random", "1", "--device", "cpu"];
+    let native = done(&folder, &[&run[..], &["--host", "native"]].concat());
+    assert_eq!(native, done(&folder, &[&run[..], &["--host", "data"]].concat()));
+    assert_eq!(native, done(&folder, &run));
+    fails(&folder, &[&run[..], &["--untrusted"]].concat(), 1, "error[R0020]");
+    fails(&folder, &["run", "m.mlir", "--random", "1", "--device", "cpu", "--untrusted"], 1, "error[R0020]");
+    fails(&folder, &[&run[..], &["--host", "magic"]].concat(), 2, "--host");
+    if let Some(device) = crate::host::devices().get(1) {
+        assert!(device.0.description().is_some());
+        let run = ["run", "m.mpr", "--random", "1", "--device", "gpu"];
+        let trusted = done(&folder, &run);
+        assert_eq!(trusted, done(&folder, &[&run[..], &["--untrusted"]].concat()));
+        fails(&folder, &[&run[..], &["--untrusted", "--host", "native"]].concat(), 1, "error[R0020]");
+    }
+}

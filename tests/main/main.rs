@@ -8,6 +8,7 @@ mod checks;
 mod cli;
 mod convolutions;
 mod copies;
+mod damage;
 mod emulated;
 mod example;
 mod host;

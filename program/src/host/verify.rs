@@ -113,49 +113,56 @@ impl<'a> Verifier<'a> {
                 }
                 Ok(())
             }
-            HostOp::If { condition, then, otherwise, results } => {
-                self.expect(*condition, HostType::BOOL)?;
-                if otherwise.is_none() && !results.is_empty() {
-                    return Err("an `if` has results in one block only".into());
-                }
-                for id in std::iter::once(then).chain(otherwise) {
-                    let block = self.child(*id, &[], false)?;
-                    self.same_types(&block.results, results)?;
-                    self.block(*id, depth + 1)?;
-                }
-                self.define_all(results, defined)
-            }
-            HostOp::For { lower, upper, step, inits, body, results, location, .. } => {
-                let ty = self.read(*lower)?;
-                self.expect(*upper, ty)?;
-                self.expect(*step, ty)?;
-                self.location(*location)?;
-                if !ty.is_int() {
-                    return Err("a loop over floats".into());
-                }
-                inits.iter().try_for_each(|init| self.read(*init).map(|_| ()))?;
-                let block = self.child(*body, &[&[*lower], inits], false)?;
-                self.same_types(&block.results, inits)?;
-                self.same_types(inits, results)?;
-                self.block(*body, depth + 1)?;
-                self.define_all(results, defined)
-            }
-            HostOp::While { inits, before, after, results } => {
-                inits.iter().try_for_each(|init| self.read(*init).map(|_| ()))?;
-                let first = self.child(*before, &[inits], true)?;
-                let second = self.child(*after, &[&first.results], false)?;
-                self.same_types(&second.results, inits)?;
-                self.same_types(&first.results, results)?;
-                self.block(*before, depth + 1)?;
-                if let Some(condition) = first.condition
-                    && self.code.type_of(condition) != Some(HostType::BOOL)
-                {
-                    return Err("the condition of a loop is no truth value".into());
-                }
-                self.block(*after, depth + 1)?;
-                self.define_all(results, defined)
-            }
+            HostOp::If { .. } => self.branch(op, depth, defined),
+            HostOp::For { .. } => self.count(op, depth, defined),
+            HostOp::While { .. } => self.repeat(op, depth, defined),
         }
+    }
+
+    fn branch(&mut self, op: &'a HostOp, depth: usize, defined: &mut Vec<Register>) -> Check {
+        let HostOp::If { condition, then, otherwise, results } = op else { return Ok(()) };
+        self.expect(*condition, HostType::BOOL)?;
+        if otherwise.is_none() && !results.is_empty() {
+            return Err("an `if` has results in one block only".into());
+        }
+        for id in std::iter::once(then).chain(otherwise) {
+            let block = self.child(*id, &[], false)?;
+            self.same_types(&block.results, results)?;
+            self.block(*id, depth + 1)?;
+        }
+        self.define_all(results, defined)
+    }
+
+    fn count(&mut self, op: &'a HostOp, depth: usize, defined: &mut Vec<Register>) -> Check {
+        let HostOp::For { lower, upper, step, inits, body, results, location, .. } = op else { return Ok(()) };
+        let ty = self.read(*lower)?;
+        self.expect(*upper, ty)?;
+        self.expect(*step, ty)?;
+        self.location(*location)?;
+        if !ty.is_int() {
+            return Err("a loop over floats".into());
+        }
+        inits.iter().try_for_each(|init| self.read(*init).map(|_| ()))?;
+        let block = self.child(*body, &[&[*lower], inits], false)?;
+        self.same_types(&block.results, inits)?;
+        self.same_types(inits, results)?;
+        self.block(*body, depth + 1)?;
+        self.define_all(results, defined)
+    }
+
+    fn repeat(&mut self, op: &'a HostOp, depth: usize, defined: &mut Vec<Register>) -> Check {
+        let HostOp::While { inits, before, after, results } = op else { return Ok(()) };
+        inits.iter().try_for_each(|init| self.read(*init).map(|_| ()))?;
+        let first = self.child(*before, &[inits], true)?;
+        let second = self.child(*after, &[&first.results], false)?;
+        self.same_types(&second.results, inits)?;
+        self.same_types(&first.results, results)?;
+        self.block(*before, depth + 1)?;
+        if first.condition.is_some_and(|condition| self.code.type_of(condition) != Some(HostType::BOOL)) {
+            return Err("the condition of a loop is no truth value".into());
+        }
+        self.block(*after, depth + 1)?;
+        self.define_all(results, defined)
     }
 
     /// A block of an op: its arguments have the types of `given`.

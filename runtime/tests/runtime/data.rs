@@ -287,7 +287,6 @@ impl Random {
 
 /// Changes one thing of host code.
 fn mutate(code: &mut HostCode, random: &mut Random) {
-    let registers = code.registers_len() + 2;
     let types = [INT, HostType::BOOL, HostType::Int(7), HostType::F32, HostType::F64, HostType::F16];
     match random.below(10) {
         0 => {
@@ -314,37 +313,40 @@ fn mutate(code: &mut HostCode, random: &mut Random) {
                 ops.remove(random.below(ops.len()));
             }
         }
-        kind => {
-            let block = random.below(code.blocks.len());
-            let blocks = code.blocks.len() + 1;
-            let ops = &mut code.blocks[block].ops;
-            if ops.is_empty() {
-                return;
-            }
-            let at = random.below(ops.len());
-            let register = random.below(registers) as u32;
-            match &mut ops[at] {
-                HostOp::Call { function, arguments, .. } if kind < 7 || arguments.is_empty() => {
-                    *function = F::ALL[random.below(F::ALL.len())];
-                }
-                HostOp::Call { arguments, .. } => {
-                    let at = random.below(arguments.len());
-                    arguments[at] = register;
-                }
-                HostOp::Scalar { op, .. } if kind < 7 => *op = ScalarOp::ALL[random.below(ScalarOp::ALL.len())],
-                HostOp::Scalar { operands, .. } => {
-                    let at = random.below(operands.len());
-                    operands[at] = register;
-                }
-                HostOp::If { then, .. } if kind < 7 => *then = random.below(blocks) as u32,
-                HostOp::If { condition, .. } => *condition = register,
-                HostOp::For { upper, .. } if kind < 6 => *upper = register,
-                HostOp::For { step, .. } if kind < 8 => *step = register,
-                HostOp::For { body, .. } => *body = random.below(blocks) as u32,
-                HostOp::While { before, .. } if kind < 7 => *before = random.below(blocks) as u32,
-                HostOp::While { inits, .. } => inits[0] = register,
-            }
+        kind => mutate_op(code, kind, random),
+    }
+}
+
+/// Changes one operand, block or function of an op.
+fn mutate_op(code: &mut HostCode, kind: usize, random: &mut Random) {
+    let register = random.below(code.registers_len() + 2) as u32;
+    let block = random.below(code.blocks.len());
+    let blocks = code.blocks.len() + 1;
+    let ops = &mut code.blocks[block].ops;
+    if ops.is_empty() {
+        return;
+    }
+    let at = random.below(ops.len());
+    match &mut ops[at] {
+        HostOp::Call { function, arguments, .. } if kind < 7 || arguments.is_empty() => {
+            *function = F::ALL[random.below(F::ALL.len())];
         }
+        HostOp::Call { arguments, .. } => {
+            let at = random.below(arguments.len());
+            arguments[at] = register;
+        }
+        HostOp::Scalar { op, .. } if kind < 7 => *op = ScalarOp::ALL[random.below(ScalarOp::ALL.len())],
+        HostOp::Scalar { operands, .. } => {
+            let at = random.below(operands.len());
+            operands[at] = register;
+        }
+        HostOp::If { then, .. } if kind < 7 => *then = random.below(blocks) as u32,
+        HostOp::If { condition, .. } => *condition = register,
+        HostOp::For { upper, .. } if kind < 6 => *upper = register,
+        HostOp::For { step, .. } if kind < 8 => *step = register,
+        HostOp::For { body, .. } => *body = random.below(blocks) as u32,
+        HostOp::While { before, .. } if kind < 7 => *before = random.below(blocks) as u32,
+        HostOp::While { inits, .. } => inits[0] = register,
     }
 }
 

@@ -137,12 +137,12 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         outputs::check_names(folder, &descs.results)?;
     }
     progress.step("building kernels");
-    let loaded = trace.step("load", || Session::load(&device, program.clone(), &options));
-    let mut session = loaded.map_err(|error| load_failure(&args.model, error))?;
+    let fault = |error| fault(args, error);
+    let mut session = trace.step("load", || Session::load(&device, program.clone(), &options)).map_err(fault)?;
     progress.step("inputs");
     let sources = Sources { named: &args.input, folder: args.inputs.as_deref(), seed: args.random };
     let given = inputs::gather(&descs.inputs, &sources)?;
-    let results = execute(args, &mut session, &given, (&mut trace, &progress))?;
+    let results = execute(args, &mut session, &given, (&mut trace, &progress)).map_err(fault)?;
     drop(progress);
     let mut stats = session.stats();
     stats.compile_ms = compile_ms;
@@ -177,10 +177,12 @@ fn steps(args: &RunArgs) -> usize {
 }
 
 /// Kernels that the device rejects are the fault of the artifact, if there is one: its hash is right, its contents are not.
-fn load_failure(model: &std::path::Path, error: runtime::Error) -> Failure {
+/// Of an artifact that no one vouches for so is whatever else the machine refuses, memory for one.
+fn fault(args: &RunArgs, error: runtime::Error) -> Failure {
     let is_rejected = matches!(error, runtime::Error::Rejected { .. });
     let failure = Failure::from(error);
-    if is_rejected && model::is_artifact(model) { Failure::input(failure.to_string()) } else { failure }
+    let is_at_fault = model::is_artifact(&args.model) && (is_rejected || args.untrusted);
+    if is_at_fault { Failure::input(failure.to_string()) } else { failure }
 }
 
 /// The program, and the time to compile it in milliseconds.
@@ -244,7 +246,7 @@ fn execute(
     session: &mut Session,
     given: &[HostTensor],
     (trace, progress): (&mut Trace, &Progress),
-) -> Result<Vec<HostTensor>, Failure> {
+) -> Result<Vec<HostTensor>, runtime::Error> {
     let restores = session.signature().inputs.iter().any(|input| input.donated);
     let mut on_device = trace.step("upload", || session.upload(given))?;
     let mut outputs: Vec<DeviceTensor> = Vec::new();
@@ -266,7 +268,7 @@ fn execute(
             trace.spans(start, session.drain_trace());
         }
     }
-    Ok(trace.step("readback", || session.readback(&outputs))?)
+    trace.step("readback", || session.readback(&outputs))
 }
 
 fn print_stats(format: Option<StatsFormat>, stats: &Stats) -> Result<(), Failure> {
