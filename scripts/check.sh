@@ -29,6 +29,14 @@ check docs env RUSTDOCFLAGS="-D warnings" cargo doc -q --workspace --no-deps
 check tidy cargo run -q -p monopour-xtask -- tidy
 check "build without LLVM" cargo build --no-default-features
 check "no LLVM under the runtime" runtime_has_no_llvm
+# Where it has no loader of native code, and where it is built without one.
+runtime_checks_for() { # TARGET
+  rustup target add "$1" >/dev/null 2>&1 || { echo "no target $1"; return 1; }
+  cargo check -q -p monopour-runtime --target "$1" && cargo check -q -p monopour-runtime --no-default-features --target "$1"
+}
+check "runtime without native code" cargo clippy -q -p monopour-runtime --no-default-features -- -D warnings
+check "runtime for Windows" runtime_checks_for x86_64-pc-windows-gnu
+check "runtime for macOS" runtime_checks_for aarch64-apple-darwin
 check examples make -s examples
 
 echo "$passed passed, $failed failed"

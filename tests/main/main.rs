@@ -31,6 +31,7 @@ mod programs;
 mod quantised;
 mod random;
 mod sizes;
+mod stored;
 mod suite;
 mod terminal;
 mod threads;

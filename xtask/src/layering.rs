@@ -65,13 +65,14 @@ pub const LAYERS: &[Layer] = &[
             "tests/runtime/trust.rs",
         ],
     ),
+    layer("monopour-capi", "capi/", &["monopour-program", "monopour-runtime"], &["*"]),
     layer("monopour-testkit", "testkit/", &["*"], &[]),
     layer("monopour-benches", "benches/", &["*"], &[]),
     layer("monopour-fuzz", "fuzz/", &["*"], &[]),
     layer("monopour-xtask", "xtask/", &["*"], &[]),
     layer("monopour-embed", "examples/embed/", &["monopour"], &["src/cache.rs"]),
     // Last: its folder is the prefix of every other.
-    layer("monopour", "", &["*"], &["src/trust.rs", "src/bin/monopour/trust.rs"]),
+    layer("monopour", "", &["*"], &["src/trust.rs", "src/bin/monopour/trust.rs", "tests/main/stored.rs"]),
 ];
 
 /// External crates that only the table's rows may name.
