@@ -17,9 +17,9 @@ check() { # NAME COMMAND...
   fi
 }
 
-runtime_has_no_llvm() {
+has_no_llvm() { # PACKAGE
   local tree
-  tree="$(cargo tree -p monopour-runtime -e normal,build)" || return 1
+  tree="$(cargo tree -p "$1" -e normal,build)" || return 1
   ! grep -E 'melior|mlir-sys|llvm-sys' <<<"$tree"
 }
 
@@ -28,7 +28,8 @@ check clippy cargo clippy -q --workspace --all-targets -- -D warnings
 check docs env RUSTDOCFLAGS="-D warnings" cargo doc -q --workspace --no-deps
 check tidy cargo run -q -p monopour-xtask -- tidy
 check "build without LLVM" cargo build --no-default-features
-check "no LLVM under the runtime" runtime_has_no_llvm
+check "no LLVM under the runtime" has_no_llvm monopour-runtime
+check "no LLVM under the C library" has_no_llvm monopour-capi
 # Where it has no loader of native code, and where it is built without one.
 runtime_checks_for() { # TARGET
   rustup target add "$1" >/dev/null 2>&1 || { echo "no target $1"; return 1; }

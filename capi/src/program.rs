@@ -173,11 +173,7 @@ pub unsafe extern "C" fn monopour_program_result(program: *const Program, index:
 
 /// # Safety
 /// `out` is null, or a struct whose `size` is set.
-unsafe fn describe(
-    program: &Program,
-    desc: Option<(&TensorDesc, usize)>,
-    out: *mut TensorInfo,
-) -> Result<(), Failure> {
+unsafe fn describe(program: &Program, desc: Option<(&TensorDesc, usize)>, out: *mut TensorInfo) -> Result<(), Failure> {
     let (desc, at) = desc.ok_or_else(|| Failure::argument("there is no input or result of this index"))?;
     let Info { name, dtype, shape } = &program.infos[at];
     let info = TensorInfo {

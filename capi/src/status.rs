@@ -133,3 +133,23 @@ pub unsafe extern "C" fn monopour_last_error(out: *mut ErrorInfo) -> i32 {
     // SAFETY: passed on.
     unsafe { write_sized(out, info) }.map_or_else(|failure| failure.status, |()| MONOPOUR_OK)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_status_with_its_text() {
+        assert_eq!(guard(|| panic!("row {}", 7)), MONOPOUR_PANIC);
+        LAST.with_borrow(|last| {
+            assert_eq!(last.status, MONOPOUR_PANIC);
+            assert_eq!(last.texts[1].to_str(), Ok("a defect of monopour: row 7"));
+        });
+        assert_eq!(guard(|| Ok(())), MONOPOUR_OK);
+    }
+
+    #[test]
+    fn statuses_are_the_numbers_of_the_codes() {
+        assert_eq!((number("R0019"), number("P0004"), number("X1")), (19, 1004, MONOPOUR_PANIC));
+    }
+}
