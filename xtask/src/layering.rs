@@ -66,6 +66,12 @@ pub const LAYERS: &[Layer] = &[
         ],
     ),
     layer("monopour-capi", "capi/", &["monopour-program", "monopour-runtime"], &["*"]),
+    layer(
+        "monopour-python",
+        "python/",
+        &["monopour-program", "monopour-runtime"],
+        &["src/program.rs", "src/tensor.rs"],
+    ),
     layer("monopour-testkit", "testkit/", &["*"], &[]),
     layer("monopour-benches", "benches/", &["*"], &[]),
     layer("monopour-fuzz", "fuzz/", &["*"], &[]),
