@@ -43,7 +43,15 @@ pub(crate) fn prepare(
         let building = building.spawn_scoped(scope, || build(&gpu, &kernels, is_trusted));
         let building = building.map_err(|error| Error::native(format!("no thread: {error}")))?;
         let uploaded = gpu.scoped("uploading constants", || upload_constants(engine, program, account));
-        let built = building.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let built = match building.join() {
+            Ok(built) => built,
+            // The device API's own defects, which a file that no one vouches for may find.
+            Err(_) if !is_trusted => {
+                let what = "the device API cannot translate its kernels".to_owned();
+                Err(Error::Kernel { kernel: String::new(), what })
+            }
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
         // A kernel that the device rejects is more specific than an upload that failed beside it.
         built.and_then(|built| uploaded.map(|()| built))
     })?;

@@ -62,7 +62,7 @@ impl Pipeline {
             let needed = kernel.bindings.len() as u64;
             return Err(Error::Limit { subject, limit: "storage buffers", needed, offered: offered.into() });
         }
-        gpu.scoped(&format!("kernel `{}`", kernel.name), || {
+        let built = gpu.scoped(&format!("kernel `{}`", kernel.name), || {
             let takes_spirv = is_trusted
                 && gpu.description.backend == Some(Backend::Vulkan)
                 && gpu.description.has(GpuFeature::PassthroughShaders)
@@ -77,6 +77,12 @@ impl Pipeline {
             };
             let options = PipelineOptions { constants: &[], granularity: KERNEL_GRANULARITY, is_trusted };
             Ok(Pipeline::with_module(gpu, kernel, &module, options))
+        });
+        built.map_err(|error| match error {
+            Error::Rejected { message, .. } if !is_trusted => {
+                Error::Kernel { kernel: kernel.name.clone(), what: message }
+            }
+            error => error,
         })
     }
 

@@ -382,3 +382,32 @@ fn changed_host_code_neither_panics_nor_hangs() {
     assert!(refused > count / 20 && done > count / 50, "{refused} refused, {done} ran");
     assert!(["R0013", "R0019", "R0022"].iter().all(|code| kinds.contains(code)), "{kinds:?}");
 }
+
+/// The same on a GPU, with dispatches: no device is lost, and the next program runs.
+#[test]
+fn changed_host_code_on_a_gpu_leaves_the_device_whole() {
+    let Some(device) = gpu() else { return };
+    let mut random = Random(7);
+    let limits = Options { host_steps: Some(20_000), memory_limit: Some(1 << 24), ..Options::default() };
+    let input = HostTensor::from_f32(vec![256], &[1.0; 256]).unwrap();
+    let mut run = |code: Option<HostCode>| {
+        let mut program = doubling(DOUBLE);
+        if let Some(code) = code {
+            program.variants[0].host_data = code;
+        }
+        let mut session = match Session::load(&device, Arc::new(program), &limits) {
+            Ok(session) => session,
+            Err(error) => return error.code(),
+        };
+        session.run(std::slice::from_ref(&input)).map_or_else(|error| error.code(), |_| "ok")
+    };
+    let mut codes = std::collections::BTreeMap::new();
+    for _ in 0..300 {
+        let mut code = doubling(DOUBLE).variants[0].host_data.clone();
+        (0..=random.below(2)).for_each(|_| mutate(&mut code, &mut random));
+        *codes.entry(run(Some(code))).or_insert(0) += 1;
+    }
+    println!("{codes:?}");
+    assert!(!codes.contains_key("R0012") && codes.contains_key("ok") && codes.contains_key("R0013"), "{codes:?}");
+    assert_eq!(run(None), "ok");
+}

@@ -19,13 +19,15 @@ pub struct Sources<'a> {
     pub folder: Option<&'a Path>,
     /// The seed for inputs without a file.
     pub seed: Option<u64>,
+    /// The most bytes that the device will take: larger inputs need not be made.
+    pub limit: Option<u64>,
 }
 
 /// The inputs of `descs`, in order.
 pub fn gather(descs: &[TensorDesc], sources: &Sources<'_>) -> Result<Vec<HostTensor>, Failure> {
     let named = named(descs, sources.named)?;
     if sources.seed.is_some() {
-        check_memory(descs, |desc| {
+        check_memory(descs, sources.limit, |desc| {
             named.contains_key(desc.name.as_str())
                 || in_folder(sources.folder, &desc.name).is_ok_and(|file| file.is_some())
         })?;
@@ -82,11 +84,15 @@ fn in_folder(folder: Option<&Path>, name: &str) -> Result<Option<PathBuf>, Failu
     Ok(Some(file_in(folder, name)?).filter(|path| path.exists()))
 }
 
-/// Refuses random inputs that exceed the free memory, before the first is made.
-fn check_memory(descs: &[TensorDesc], has_file: impl Fn(&TensorDesc) -> bool) -> Result<(), Failure> {
+/// Refuses random inputs that exceed the free memory or the limit, before the first is made.
+fn check_memory(
+    descs: &[TensorDesc],
+    limit: Option<u64>,
+    has_file: impl Fn(&TensorDesc) -> bool,
+) -> Result<(), Failure> {
     let made: Vec<&TensorDesc> = descs.iter().filter(|desc| desc.is_static() && !has_file(desc)).collect();
     let total = made.iter().fold(0u64, |sum, desc| sum.saturating_add(desc.size_bytes()));
-    let free = free_memory().unwrap_or(u64::MAX);
+    let free = free_memory().unwrap_or(u64::MAX).min(limit.unwrap_or(u64::MAX));
     if total <= free {
         return Ok(());
     }

@@ -140,7 +140,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let fault = |error| fault(args, error);
     let mut session = trace.step("load", || Session::load(&device, program.clone(), &options)).map_err(fault)?;
     progress.step("inputs");
-    let sources = Sources { named: &args.input, folder: args.inputs.as_deref(), seed: args.random };
+    let sources =
+        Sources { named: &args.input, folder: args.inputs.as_deref(), seed: args.random, limit: args.memory_limit };
     let given = inputs::gather(&descs.inputs, &sources)?;
     let results = execute(args, &mut session, &given, (&mut trace, &progress)).map_err(fault)?;
     drop(progress);
