@@ -92,7 +92,10 @@ fn check_memory(
 ) -> Result<(), Failure> {
     let made: Vec<&TensorDesc> = descs.iter().filter(|desc| desc.is_static() && !has_file(desc)).collect();
     let total = made.iter().fold(0u64, |sum, desc| sum.saturating_add(desc.size_bytes()));
-    let free = free_memory().unwrap_or(u64::MAX).min(limit.unwrap_or(u64::MAX));
+    if let Some(limit_bytes) = limit.filter(|limit| total > *limit) {
+        return Err(runtime::Error::MemoryLimit { asked_bytes: total, used_bytes: 0, limit_bytes }.into());
+    }
+    let free = free_memory().unwrap_or(u64::MAX);
     if total <= free {
         return Ok(());
     }

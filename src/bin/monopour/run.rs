@@ -142,7 +142,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     progress.step("inputs");
     let sources =
         Sources { named: &args.input, folder: args.inputs.as_deref(), seed: args.random, limit: args.memory_limit };
-    let given = inputs::gather(&descs.inputs, &sources)?;
+    let given = inputs::gather(&descs.inputs, &sources).map_err(|failure| blame(args, failure, false))?;
     let results = execute(args, &mut session, &given, (&mut trace, &progress)).map_err(fault)?;
     drop(progress);
     let mut stats = session.stats();
@@ -181,7 +181,11 @@ fn steps(args: &RunArgs) -> usize {
 /// Of an artifact that no one vouches for so is whatever else the machine refuses, memory for one.
 fn fault(args: &RunArgs, error: runtime::Error) -> Failure {
     let is_rejected = matches!(error, runtime::Error::Rejected { .. });
-    let failure = Failure::from(error);
+    blame(args, error.into(), is_rejected)
+}
+
+/// The failure, of the input where it was rejected, or where no one vouches for it.
+fn blame(args: &RunArgs, failure: Failure, is_rejected: bool) -> Failure {
     let is_at_fault = model::is_artifact(&args.model) && (is_rejected || args.untrusted);
     if is_at_fault { Failure::input(failure.to_string()) } else { failure }
 }
