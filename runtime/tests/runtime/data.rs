@@ -390,7 +390,7 @@ fn changed_host_code_on_a_gpu_leaves_the_device_whole() {
     let mut random = Random(7);
     let limits = Options { host_steps: Some(20_000), memory_limit: Some(1 << 24), ..Options::default() };
     let input = HostTensor::from_f32(vec![256], &[1.0; 256]).unwrap();
-    let mut run = |code: Option<HostCode>| {
+    let run = |code: Option<HostCode>| {
         let mut program = doubling(DOUBLE);
         if let Some(code) = code {
             program.variants[0].host_data = code;
