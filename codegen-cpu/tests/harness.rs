@@ -75,6 +75,12 @@ impl Library {
         if !is_native {
             return Library::Emulated(Emulated::new(dir));
         }
+        #[cfg(target_arch = "x86_64")]
+        if code.features.iter().any(|feature| feature == "amx-tile") {
+            // SAFETY: takes two numbers: the process asks for the registers of tiles.
+            let status = unsafe { libc::syscall(libc::SYS_arch_prctl, 0x1023, 18) };
+            assert_eq!(status, 0, "the system gives tile registers");
+        }
         let path = CString::new(library.to_str().unwrap()).unwrap();
         // SAFETY: the path is a C string; the library has no initialisers.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };

@@ -149,6 +149,7 @@ names! {
         CALL_INTRINSIC = "llvm.call_intrinsic"
         FUNC = "llvm.func"
         GETELEMENTPTR = "llvm.getelementptr"
+        INTTOPTR = "llvm.inttoptr"
         LOAD = "llvm.load"
         RETURN = "llvm.return"
         STORE = "llvm.store"

@@ -316,12 +316,14 @@ const X86_64_V3: [&str; 8] = ["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcn
 const X86_64_V4: [&str; 5] = ["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"];
 /// Dot products of 8-bit integers.
 const VNNI: [&str; 1] = ["avx512vnni"];
+/// Products of tiles of them.
+const AMX: [&str; 2] = ["amx-int8", "amx-tile"];
 
 impl CpuTarget {
     /// The machine of this process, rounded down to a microarchitecture level, so that artifacts made on
     /// machines of one level are equal.
     pub fn host() -> CpuTarget {
-        let levels = ["x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", "generic"];
+        let levels = ["x86-64-v4-amx", "x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", "generic"];
         levels.into_iter().filter_map(CpuTarget::parse).find(|target| target.missing().is_empty()).unwrap_or_else(
             || CpuTarget {
                 arch: std::env::consts::ARCH.into(),
@@ -332,7 +334,7 @@ impl CpuTarget {
         )
     }
 
-    /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v4`, `-v4-vnni`, `aarch64`, or `generic` (this architecture's
+    /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v4`, `-v4-vnni`, `-v4-amx`, `aarch64`, or `generic` (this architecture's
     /// baseline).
     pub fn parse(name: &str) -> Option<CpuTarget> {
         let (arch, levels, vector_bits): (&str, &[&[&str]], u32) = match name {
@@ -342,6 +344,7 @@ impl CpuTarget {
             "x86-64-v3" => ("x86_64", &[&X86_64_V2, &X86_64_V3], 256),
             "x86-64-v4" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &X86_64_V4], 512),
             "x86-64-v4-vnni" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &X86_64_V4, &VNNI], 512),
+            "x86-64-v4-amx" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &X86_64_V4, &VNNI, &AMX], 512),
             "aarch64" => ("aarch64", &[], 128),
             "generic" => (std::env::consts::ARCH, &[], 128),
             _ => return None,
@@ -351,7 +354,7 @@ impl CpuTarget {
         let cpu = match name {
             "aarch64" => "generic".into(),
             // LLVM has no name for a level with an extension.
-            _ => name.strip_suffix("-vnni").unwrap_or(name).into(),
+            _ => name.trim_end_matches("-vnni").trim_end_matches("-amx").into(),
         };
         Some(CpuTarget { arch: arch.into(), cpu, features, vector_bits })
     }
@@ -414,8 +417,21 @@ fn host_has(feature: &str) -> bool {
         "avx512vnni" => detected!("avx512vnni"),
         "avx512bf16" => detected!("avx512bf16"),
         "avx512fp16" => detected!("avx512fp16"),
+        "amx-tile" => system_has("amx_tile"),
+        "amx-int8" => system_has("amx_int8"),
         _ => false,
     }
+}
+
+/// Whether Linux lists a flag of the CPU: it does where it also keeps the registers of threads. No standard function tells of
+/// tile registers.
+#[cfg(target_arch = "x86_64")]
+fn system_has(flag: &str) -> bool {
+    static FLAGS: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        text.lines().find(|line| line.starts_with("flags")).unwrap_or_default().to_owned()
+    });
+    FLAGS.split_whitespace().any(|own| own == flag)
 }
 
 /// Whether this machine's CPU has a feature by its LLVM name; an unknown name counts as absent.

@@ -454,6 +454,8 @@ fn features_of_the_machine_are_those_that_the_kernel_lists() {
         ("avx512vnni", "avx512_vnni"),
         ("avx512bf16", "avx512_bf16"),
         ("avx512fp16", "avx512_fp16"),
+        ("amx-tile", "amx_tile"),
+        ("amx-int8", "amx_int8"),
     ];
     for (name, flag) in pairs {
         let missing = target::missing_on_host("x86_64", &[name.to_owned()]);

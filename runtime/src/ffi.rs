@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use monopour_contract::{LibraryFunction, RuntimeFunction, RuntimeTable};
+use monopour_program::NativeCode;
 
 use crate::error::Error;
 use crate::host::HostCalls;
+use crate::native;
 pub(crate) use crate::native::NativeModule;
 
 /// The first argument of every call.
@@ -185,12 +187,13 @@ fn resolve(symbol: &str) -> Option<usize> {
     })
 }
 
-/// Loads `objects`.
+/// Loads `code`.
 ///
 /// # Errors
-/// Those of [`NativeModule::load`].
-pub(crate) fn load(objects: &[Vec<u8>]) -> Result<Arc<NativeModule>, Error> {
-    Ok(Arc::new(NativeModule::load(objects, &resolve)?))
+/// Those of [`NativeModule::load`] and [`native::ask_for_registers`].
+pub(crate) fn load(code: &NativeCode) -> Result<Arc<NativeModule>, Error> {
+    native::ask_for_registers(&code.features)?;
+    Ok(Arc::new(NativeModule::load(&code.objects, &resolve)?))
 }
 
 /// The host function of a variant, with the module that holds it.

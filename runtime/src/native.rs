@@ -306,6 +306,30 @@ fn kind(relocation: &object::Relocation) -> Result<u32, Error> {
     }
 }
 
+/// Asks the system for the registers of tiles, which a process may use once it has asked; for all threads, and as often as one
+/// likes.
+///
+/// # Errors
+/// [`Error::NativeCode`] where the system refuses them.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub(crate) fn ask_for_registers(features: &[String]) -> Result<(), Error> {
+    // Linux, arch/x86/include/uapi/asm/prctl.h and arch/x86/include/asm/fpu/types.h.
+    const ARCH_REQ_XCOMP_PERM: libc::c_ulong = 0x1023;
+    const XFEATURE_XTILEDATA: libc::c_ulong = 18;
+    if !features.iter().any(|feature| feature == "amx-tile") {
+        return Ok(());
+    }
+    // SAFETY: takes two numbers, and changes only what the process may do.
+    let status = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) };
+    if status == 0 { Ok(()) } else { Err(system_error("use the registers of tiles")) }
+}
+
+/// No other system keeps such registers.
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+pub(crate) fn ask_for_registers(_features: &[String]) -> Result<(), Error> {
+    Ok(())
+}
+
 fn page_bytes() -> usize {
     // SAFETY: `sysconf` only reads a number; a negative result means unknown.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use monopour_program::NativeCode;
+
 use crate::error::Error;
 use crate::host::HostCalls;
 
@@ -21,7 +23,7 @@ pub(crate) struct NativeKernel(());
 ///
 /// # Errors
 /// [`Error::NativeCode`].
-pub(crate) fn load(_objects: &[Vec<u8>]) -> Result<Arc<NativeModule>, Error> {
+pub(crate) fn load(_code: &NativeCode) -> Result<Arc<NativeModule>, Error> {
     Err(nothing())
 }
 

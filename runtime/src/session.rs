@@ -124,7 +124,7 @@ impl Session {
         let Choice { variant, form } = choose(device, &program, (options.host, is_trusted))?;
         let chosen = &program.variants[variant];
         let is_native = form == HostForm::Native || runs_native_kernels(chosen);
-        let module = is_native.then(|| ffi::load(&chosen.host.objects)).transpose()?;
+        let module = is_native.then(|| ffi::load(&chosen.host)).transpose()?;
         let host = match &module {
             Some(module) if form == HostForm::Native => {
                 LoadedHost::Native(HostFunction::find(module, &chosen.host.entry)?)

@@ -4,6 +4,7 @@ use super::combine;
 use super::dots::{self, Dots};
 use super::nest::{Access, Nest};
 use super::pack;
+use super::tiles::{self, Tiles};
 use monopour_ir::{Op, Type, Value, ops};
 use monopour_program::CpuTarget;
 use std::fmt;
@@ -44,6 +45,8 @@ pub(super) struct Choice {
     pub(super) pack: Option<Pack>,
     /// How a product of narrow integers takes several of its terms at once.
     pub(super) dots: Option<Dots>,
+    /// The tiles that add them.
+    pub(super) tiles: Option<Tiles>,
 }
 
 /// A register tile whose registers are vectors of their own: the last one of a line may begin in the one before it.
@@ -74,7 +77,7 @@ impl Choice {
     pub(super) fn vectors(dim: usize, lanes: i64, registers: i64, cpu: &CpuTarget) -> Self {
         // The units of most 512-bit registers take two of half the size at once.
         let least = lanes * i64::min(HALF_BITS, cpu.vector_bits.into()) / i64::from(cpu.vector_bits);
-        Self { dim, lanes, least, registers, rows: None, line: None, pack: None, dots: None }
+        Self { dim, lanes, least, registers, rows: None, line: None, pack: None, dots: None, tiles: None }
     }
 
     /// Vector widths, longest first; a static remainder gets ever shorter ones.
@@ -119,9 +122,13 @@ impl fmt::Display for Declined {
 
 /// Chooses, or declines where vectors gain nothing.
 pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
-    if let Some(mut choice) = dots::choose(nest, cpu) {
+    for (per, by_vectors) in dots::sizes(nest, cpu) {
+        let Some(mut choice) = dots::choose(nest, per, cpu) else { continue };
         tile(nest, &mut choice, cpu);
-        return Ok(choice);
+        choice.tiles = tiles::choose(nest, &choice, cpu);
+        if by_vectors || choice.tiles.is_some() {
+            return Ok(choice);
+        }
     }
     let lanes = (i64::from(cpu.vector_bits) / widest_bits(nest)).max(1);
     if lanes < 2 {

@@ -12,6 +12,7 @@
 //! 2^32, as the sum of extended factors is. They do two and four times the work of a product of floats; a product of 32-bit
 //! integers alone takes two instructions. The groups of a panel are in one lane each, so that a group of the left operand is
 //! broadcast as one number; where its groups lie side by side in memory, it is read there.
+//! Where the target has tile registers, most rows are theirs (`tiles`).
 //! Limits: x86-64; factors of 8 bits, or of 16 with a sign; known reductions; at least [`MIN_ROWS`] rows.
 
 use super::choose::{Choice, Pack};
@@ -20,7 +21,7 @@ use super::emit::{Emit, Position, Width};
 use super::nest::{Access, Nest, Operand};
 use super::pack::{self, Fill, OTHER_POSITIONS};
 use monopour_ir::ops;
-use monopour_ir::{Attr, LinearForm, Op, OpSpec, Type, Value};
+use monopour_ir::{Attr, LinearForm, Op, Type, Value};
 use monopour_program::CpuTarget;
 
 /// Fewest rows that share a packed vector.
@@ -31,6 +32,8 @@ const MAX_REGISTERS: i64 = 2;
 const MAX_PANEL_BYTES: i64 = 64 << 10;
 /// Bits of a group, and of a sum.
 const GROUP_BITS: i64 = 32;
+/// Factors of a group of bytes.
+pub(super) const BYTES: i64 = 4;
 
 /// The loops and operands of such a product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,11 +52,21 @@ pub(super) struct Dots {
     vector: usize,
 }
 
-/// Chooses for a product of narrow integers; `None` for any other op.
-pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Option<Choice> {
+/// Factors of a group of a product of narrow integers, the best first, and whether vectors have an instruction for it; none
+/// for any other op.
+pub(super) fn sizes(nest: &Nest, cpu: &CpuTarget) -> Vec<(i64, bool)> {
     if cpu.arch != "x86_64" || !is_sum_of_products(nest) {
-        return None;
+        return vec![];
     }
+    let bytes = nest.inputs.iter().all(|o| o.element().integer_width() == Some(8));
+    let vectors = bytes && cpu.has("avx512vnni") && is_unsigned(nest, 0) != is_unsigned(nest, 1);
+    let tiles = bytes && cpu.has("amx-int8");
+    let groups = (vectors || tiles).then_some((BYTES, vectors));
+    groups.into_iter().chain((!vectors).then_some((2, true))).collect()
+}
+
+/// Chooses for a product of narrow integers in groups of `per`.
+pub(super) fn choose(nest: &Nest, per: i64, cpu: &CpuTarget) -> Option<Choice> {
     let parallel = |d: usize| !nest.loops[d].reduction;
     let (vector, right) = (0..nest.loops.len()).rev().filter(|d| parallel(*d)).find_map(|d| {
         let long = nest.loops[d].extent.is_none_or(|extent| extent >= MIN_ROWS);
@@ -70,7 +83,6 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Option<Choice> {
         return None;
     }
     let choice = Choice::vectors(vector, i64::from(cpu.vector_bits) / GROUP_BITS, MAX_REGISTERS, cpu);
-    let per = if cpu.has("avx512vnni") && has_one_sign(nest) { 4 } else { 2 };
     // Whole groups, of those such that lie side by side and are loaded at once.
     let side_by_side = |input: usize, d: usize| nest.inputs[input].access(d) == Access::Contiguous;
     let mut dims = nest.reductions();
@@ -100,12 +112,6 @@ fn is_sum_of_products(nest: &Nest) -> bool {
     both && nest.inputs.len() == 2
         && sum.op.is(ops::arith::ADDI)
         && sum.ty().integer_width().map(i64::from) == Some(GROUP_BITS)
-}
-
-/// Whether both factors have 8 bits, and one of them a sign.
-fn has_one_sign(nest: &Nest) -> bool {
-    let bytes = nest.inputs.iter().all(|o| o.element().integer_width() == Some(8));
-    bytes && is_unsigned(nest, 0) != is_unsigned(nest, 1)
 }
 
 fn is_unsigned(nest: &Nest, input: usize) -> bool {
@@ -142,6 +148,16 @@ impl Dots {
         // The last group of a block would have to be looked for.
         let whole = self.rest == 0 || block.is_none_or(|(dim, _)| dim != self.dim);
         whole.then_some(Pack { right: Some(self.right), left, block })
+    }
+
+    /// Whether the last group has all its factors.
+    pub(super) fn is_whole(&self) -> bool {
+        self.rest == 0
+    }
+
+    /// Whether the factors of an input have no sign.
+    pub(super) fn is_unsigned(&self, nest: &Nest, input: usize) -> bool {
+        is_unsigned(nest, input)
     }
 
     /// Bits of a factor.
@@ -340,23 +356,24 @@ impl Dots {
         sum: Value<'c>,
         width: Width,
     ) -> Value<'c> {
-        let signs = [self.left, self.right].map(|input| self.per == 4 && is_unsigned(nest, input));
+        let signs = [self.left, self.right].map(|input| self.per == BYTES && is_unsigned(nest, input));
         // The instruction takes the factor without a sign first.
         let ordered = if signs[1] { [factors[1], factors[0]] } else { factors };
         match (self.per, width) {
+            (BYTES, _) if signs[0] == signs[1] => self.add_each(e, (factors, signs), sum, width),
             (2, 4) => self.add_pairs(e, "llvm.x86.sse2.pmadd.wd", factors, sum),
             (2, 8) => self.add_pairs(e, "llvm.x86.avx2.pmadd.wd", factors, sum),
             (2, 16) => self.add_pairs(e, "llvm.x86.avx512.pmaddw.d.512", factors, sum),
-            (4, 4) => intrinsic(e, "llvm.x86.avx512.vpdpbusd.128", &[sum, ordered[0], ordered[1]], sum.ty()),
-            (4, 8) => intrinsic(e, "llvm.x86.avx512.vpdpbusd.256", &[sum, ordered[0], ordered[1]], sum.ty()),
-            (4, 16) => intrinsic(e, "llvm.x86.avx512.vpdpbusd.512", &[sum, ordered[0], ordered[1]], sum.ty()),
+            (BYTES, 4) => e.intrinsic("llvm.x86.avx512.vpdpbusd.128", &[sum, ordered[0], ordered[1]], sum.ty()),
+            (BYTES, 8) => e.intrinsic("llvm.x86.avx512.vpdpbusd.256", &[sum, ordered[0], ordered[1]], sum.ty()),
+            (BYTES, 16) => e.intrinsic("llvm.x86.avx512.vpdpbusd.512", &[sum, ordered[0], ordered[1]], sum.ty()),
             _ => self.add_each(e, (factors, signs), sum, width),
         }
     }
 
     /// Where the target has it, LLVM makes one instruction of both.
     fn add_pairs<'c>(&self, e: &mut Emit<'c>, name: &str, factors: [Value<'c>; 2], sum: Value<'c>) -> Value<'c> {
-        let products = intrinsic(e, name, &factors, sum.ty());
+        let products = e.intrinsic(name, &factors, sum.ty());
         e.op(ops::arith::ADDI, &[sum, products], sum.ty())
     }
 
@@ -381,11 +398,4 @@ impl Dots {
             e.op(ops::arith::ADDI, &[sum, part], sum.ty())
         })
     }
-}
-
-/// A call of an intrinsic of LLVM's.
-fn intrinsic<'c>(e: &mut Emit<'c>, name: &str, operands: &[Value<'c>], ty: Type<'c>) -> Value<'c> {
-    let spec = OpSpec::new(ops::llvm::CALL_INTRINSIC, e.loc).operand_segments(&[operands, &[]]).results(&[ty]);
-    let spec = spec.attr("intrin", Attr::string(e.cx, name)).attr("op_bundle_sizes", Attr::dense_i32(e.cx, &[]));
-    e.create(spec).result(0)
 }

@@ -4,7 +4,7 @@ use super::nest::{Access, Loop, Operand, Panel};
 use monopour_ir::ops;
 use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::{
-    Attr, Block, Builder, Context, InsertionPoint, LinearForm, Location, Op, OpSpec, Region, Type, Value,
+    Attr, Block, Builder, Context, DYNAMIC, InsertionPoint, LinearForm, Location, Op, OpSpec, Region, Type, Value,
 };
 
 /// Bytes of a line of the caches.
@@ -237,6 +237,50 @@ impl<'c> Emit<'c> {
         let mut operands = vec![operand.value];
         operands.extend(self.subscripts(operand, at));
         self.op(ops::vector::LOAD, &operands, Type::vector(&[count], operand.element()))
+    }
+
+    /// The address of an element of an operand whose strides are known.
+    pub(super) fn address(&mut self, operand: &Operand<'c>, at: &[Position<'c>]) -> Value<'c> {
+        let subscripts = self.subscripts(operand, at);
+        self.address_of(operand.value, &subscripts)
+    }
+
+    /// The address of an element of a memref whose strides are known.
+    pub(super) fn address_of(&mut self, memref: Value<'c>, subscripts: &[Value<'c>]) -> Value<'c> {
+        let ty = memref.ty().as_memref().expect("invariant: strides are known");
+        let index = Type::index(self.cx);
+        let offset = if ty.offset == DYNAMIC {
+            let base = Type::memref(&[], ty.element, ty.memory_space);
+            let types: Vec<Type> = std::iter::once(base).chain(vec![index; 1 + 2 * ty.shape.len()]).collect();
+            let spec = OpSpec::new(ops::memref::EXTRACT_STRIDED_METADATA, self.loc).operands(&[memref]);
+            self.create(spec.results(&types)).result(1)
+        } else {
+            self.index(ty.offset)
+        };
+        let element = subscripts.iter().zip(&ty.strides).fold(offset, |sum, (subscript, stride)| {
+            let stride = self.index(*stride);
+            let term = self.op(ops::arith::MULI, &[*subscript, stride], index);
+            self.op(ops::arith::ADDI, &[sum, term], index)
+        });
+        let size = self.index(ty.element.element_size_bytes().map_or(8, |bytes| bytes as i64));
+        let bytes = self.op(ops::arith::MULI, &[element, size], index);
+        let base = self.op(ops::memref::EXTRACT_ALIGNED_POINTER_AS_INDEX, &[memref], index);
+        let address = self.op(ops::arith::ADDI, &[base, bytes], index);
+        let address = self.op(ops::arith::INDEX_CAST, &[address], Type::integer(self.cx, 64));
+        let pointer = Type::parse(self.cx, "!llvm.ptr").expect("invariant: a type of the llvm dialect");
+        self.op(ops::llvm::INTTOPTR, &[address], pointer)
+    }
+
+    /// A call of an intrinsic of LLVM's.
+    pub(super) fn intrinsic(&mut self, name: &str, operands: &[Value<'c>], ty: Type<'c>) -> Value<'c> {
+        self.call_intrinsic(name, operands, &[ty]).result(0)
+    }
+
+    /// As [`Self::intrinsic`], with any number of results.
+    pub(super) fn call_intrinsic(&mut self, name: &str, operands: &[Value<'c>], types: &[Type<'c>]) -> Op<'c> {
+        let spec = OpSpec::new(ops::llvm::CALL_INTRINSIC, self.loc).operand_segments(&[operands, &[]]).results(types);
+        let spec = spec.attr("intrin", Attr::string(self.cx, name));
+        self.create(spec.attr("op_bundle_sizes", Attr::dense_i32(self.cx, &[])))
     }
 
     /// The lanes of two values in turn.

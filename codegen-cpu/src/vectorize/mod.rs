@@ -21,7 +21,7 @@
 //! memory; reductions along the vector loop by one associative and commutative op.
 //!
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
-//! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels) and `dots` (those of narrow integers), `merge` (fills and
+//! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels), `dots` (those of narrow integers) and `tiles` (AMX), `merge` (fills and
 //! epilogues), `body`, `combine` and `emit` (builders).
 
 mod body;
@@ -36,6 +36,7 @@ mod pack;
 mod pointwise;
 mod streams;
 mod sums;
+mod tiles;
 mod transposes;
 mod zips;
 

@@ -17,6 +17,7 @@ use super::emit::{Bound, Emit, Position, Segment, Width, upper_half};
 use super::form::Form;
 use super::nest::{Access, Loop, Nest, Operand};
 use super::pack::{self, OTHER_POSITIONS, Panels};
+use super::tiles::{Grid, Held, Tiles};
 use monopour_ir::{Value, ops};
 use monopour_program::CpuTarget;
 
@@ -231,20 +232,26 @@ fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Positi
     };
     let Some((dim, count)) = choice.rows else { return tile(e, nest, choice, &vectors(at), strip) };
     let l = &nest.loops[dim];
-    let counts = match l.extent {
-        Some(_) => with_rest(l, count),
+    let segments = match (&choice.tiles, l.extent) {
+        (Some(tiles), _) => tiles.segments(e, nest, l),
+        (None, Some(_)) => e.segments(l, &with_rest(l, count)),
         // Few rows at a time, not one after the other: each has too few independent sums to hide their latency.
-        None => std::iter::successors(Some(count), |count| Some(count / 2).filter(|half| *half > 0)).collect(),
+        (None, None) => {
+            let halves = std::iter::successors(Some(count), |count| Some(count / 2).filter(|half| *half > 0));
+            e.segments(l, &halves.collect::<Vec<_>>())
+        }
     };
-    for segment in e.segments(l, &counts) {
+    for segment in segments {
         e.for_each(segment, &[], &mut |e, here, _| {
             let row = |row: i64| {
                 let mut at = at.to_vec();
                 at[dim] = here.plus(row);
                 vectors(&at)
             };
-            let places: Vec<Vec<Position>> = (0..segment.step).flat_map(row).collect();
-            tile(e, nest, choice, &places, strip);
+            match choice.tiles.filter(|tiles| segment.step >= tiles.rows) {
+                Some(tiles) => byte_tiles(e, nest, (choice, tiles), (at, here, segment.step), strip),
+                None => tile(e, nest, choice, &(0..segment.step).flat_map(row).collect::<Vec<_>>(), strip),
+            }
             vec![]
         });
     }
@@ -252,33 +259,71 @@ fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Positi
 
 /// One register tile: `places` are those of its vectors.
 fn tile<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, places: &[Vec<Position<'c>>], strip: &Strip) {
-    let (mut reductions, width, used) = (nest.reductions(), strip.width, strip.used);
+    let mut reductions = nest.reductions();
     // Groups last: in most layouts they lie side by side.
     reductions.sort_by_key(|d| choice.dots.is_some_and(|dots| dots.dim == *d));
     let slots: Vec<usize> = (0..nest.outputs.len())
         .filter(|output| !reductions.is_empty() || !nest.output_arg(*output).is_unused())
         .collect();
-    let block = choice.pack.and_then(|p| p.block).map(|(dim, _)| (dim, strip.length));
-    let tile = Tile { nest, choice, slots: &slots, width, used, block };
+    let tile = Tile::of(nest, choice, &slots, strip);
     let mut inits = vec![];
     for at in places {
         for output in &slots {
-            inits.push(match nest.start {
-                Some(value) => e.splat(value, width),
-                None => tile.load(e, &nest.outputs[*output], at),
-            });
+            inits.push(tile.start(e, *output, at));
         }
     }
     let results = tile.sum(e, &reductions, places.to_vec(), &inits);
     for (at, values) in places.iter().zip(results.chunks(nest.outputs.len())) {
-        let mut values = values.to_vec();
-        for after in &nest.after {
-            let slots: Vec<usize> = (0..values.len()).collect();
-            let epilogue = Tile { nest: after, choice, slots: &slots, width, used, block: None };
-            values = epilogue.row(e, at, &values, &mut vec![]);
-        }
-        tile.store(e, at, &values);
+        tile.finish(e, at, values.to_vec());
     }
+}
+
+/// Rows of a product of bytes, as many as `count`, in tile registers.
+fn byte_tiles<'c>(
+    e: &mut Emit<'c>,
+    nest: &Nest<'c>,
+    (choice, tiles): (&Choice, Tiles),
+    (at, first, count): (&[Position<'c>], Position<'c>, i64),
+    strip: &Strip,
+) {
+    let (dim, _) = choice.rows.expect("invariant: tiles have rows");
+    let tile = Tile::of(nest, choice, &[0], strip);
+    let buffer = tiles.buffer(e, nest);
+    let each = |e: &mut Emit<'c>, body: &mut dyn FnMut(&mut Emit<'c>, &[Position<'c>], Held<'c>)| {
+        let rows = Segment { from: Bound::Static(0), to: Bound::Static(count), step: 1 };
+        e.for_each(rows, &[], &mut |e, row, _| {
+            let mut at = at.to_vec();
+            at[dim] = e.sum(first, row);
+            let row = e.position(row);
+            for offset in &strip.offsets {
+                let mut at = at.clone();
+                at[choice.dim] = at[choice.dim].plus(*offset);
+                let place = [buffer, row, e.index(*offset)];
+                body(e, &at, Held { place, width: strip.width });
+            }
+            vec![]
+        });
+    };
+    let starts_at_zero = nest.start.is_some_and(is_zero);
+    if !starts_at_zero {
+        each(e, &mut |e, at, held| {
+            let value = tile.start(e, 0, at);
+            held.store(e, value);
+        });
+    }
+    let mut origin = at.to_vec();
+    origin[dim] = first;
+    let grid = Grid { rows: count / tiles.rows, columns: strip.offsets.len() as i64, length: strip.length };
+    tiles.sum(e, (nest, choice), &origin, grid, (buffer, starts_at_zero));
+    each(e, &mut |e, at, held| {
+        let sum = held.load(e);
+        tile.finish(e, at, vec![sum]);
+    });
+}
+
+fn is_zero(value: Value) -> bool {
+    let constant = value.defining_op().filter(|op| op.is(ops::arith::CONSTANT));
+    constant.and_then(|op| op.attr("value")?.as_int()) == Some(0)
 }
 
 struct Tile<'c, 'a> {
@@ -293,7 +338,30 @@ struct Tile<'c, 'a> {
     block: Option<(usize, i64)>,
 }
 
-impl<'c> Tile<'c, '_> {
+impl<'c, 'a> Tile<'c, 'a> {
+    fn of(nest: &'a Nest<'c>, choice: &'a Choice, slots: &'a [usize], strip: &Strip) -> Self {
+        let block = choice.pack.and_then(|p| p.block).map(|(dim, _)| (dim, strip.length));
+        Self { nest, choice, slots, width: strip.width, used: strip.used, block }
+    }
+
+    /// What an accumulator of an output begins with.
+    fn start(&self, e: &mut Emit<'c>, output: usize, at: &[Position<'c>]) -> Value<'c> {
+        match self.nest.start {
+            Some(value) => e.splat(value, self.width),
+            None => self.load(e, &self.nest.outputs[output], at),
+        }
+    }
+
+    /// Puts the results of the reductions through the epilogues, and stores them.
+    fn finish(&self, e: &mut Emit<'c>, at: &[Position<'c>], mut values: Vec<Value<'c>>) {
+        for after in &self.nest.after {
+            let slots: Vec<usize> = (0..values.len()).collect();
+            let epilogue = Tile { nest: after, slots: &slots, block: None, ..*self };
+            values = epilogue.row(e, at, &values, &mut vec![]);
+        }
+        self.store(e, at, &values);
+    }
+
     /// The reductions, outermost first. `state` holds the accumulators row by row; the results are all outputs of the rows.
     fn sum(
         &self,
