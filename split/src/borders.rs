@@ -1,4 +1,5 @@
-//! Checks that a buffer keeps the border that one dispatch fills: then the fill runs once per arena, not once per run.
+//! Checks that a buffer keeps the border that one dispatch fills: then the fill runs once per arena, not once per run, and need
+//! not write the slice inside.
 //!
 //! ```mlir
 //! %a = memref.alloc() : memref<16x58x58xf32>
@@ -10,35 +11,43 @@
 //!
 //! Requires: memrefs, every allocation with its owner, dispatches not outlined yet.
 //! Ensures: the attribute is left on a fill of an allocation of the host block of which nothing but the slices is written
-//! after it. [`crate::plan`] gives such a buffer a place that no other buffer takes, or removes the attribute.
+//! after it, and on CPUs such a fill of one slice is of the elements around it: on each side of a loop a box as wide as the
+//! border. Of a padded image of 112 lines that is a thirtieth. [`crate::plan`] gives such a buffer a place that no other buffer takes, or removes the attribute.
 //! The slices are written as a whole before they are read: known of the tensors, by the phase that set the attribute.
 
 use crate::plan::VIEW_LIKE;
 use monopour_contract::attributes;
-use monopour_ir::typed::{Index, Slice};
-use monopour_ir::{Block, Op, Rewriter, Value, interfaces, ops};
+use monopour_ir::typed::{Index, Slice, memref};
+use monopour_ir::{Block, DYNAMIC, InsertionPoint, Op, OpSpec, Rewriter, Type, Value, interfaces, ops};
 
-/// Removes the attribute from the dispatches of `host` whose buffer does not keep its border.
-pub fn run(host: Op) {
+/// Removes the attribute from the dispatches of `host` whose buffer does not keep its border; with `narrow`, the others fill
+/// nothing but the border.
+pub fn run(host: Op, narrow: bool) {
     let Some(block) = host.body() else { return };
     let mut rw = Rewriter::new(host.context());
     for fill in host.find_all(ops::scf::FORALL) {
-        if fill.attr(attributes::BORDER).is_some() && !(fill.block() == Some(block) && keeps_border(fill, block)) {
+        let Some(slices) = slices(fill) else { continue };
+        if fill.block() != Some(block) || !keeps_border(fill, block, &slices) {
             rw.remove_attr(fill, attributes::BORDER);
+        } else if let ([slice], true) = (&slices[..], narrow) {
+            fill_around(&mut rw, fill, slice);
         }
     }
 }
 
-fn keeps_border(fill: Op, block: Block) -> bool {
-    let slices = fill.attr(attributes::BORDER).and_then(|border| border.get("slices")?.as_array());
-    let slices: Option<Vec<Vec<i64>>> = slices.and_then(|all| all.iter().map(|slice| slice.as_ints()).collect());
+/// The slices of which a dispatch fills the border: offsets, then sizes.
+fn slices(fill: Op) -> Option<Vec<Vec<i64>>> {
+    fill.attr(attributes::BORDER)?.get("slices")?.as_array()?.iter().map(|slice| slice.as_ints()).collect()
+}
+
+fn keeps_border(fill: Op, block: Block, slices: &[Vec<i64>]) -> bool {
     let written = fill.find_all(ops::linalg::FILL).first().and_then(|op| root(op.operands().last().copied()?));
-    let (Some(slices), Some(alloc)) = (slices, written) else { return false };
+    let Some(alloc) = written else { return false };
     let mut work = vec![(alloc.result(0), Access::Whole)];
     while let Some((buffer, access)) = work.pop() {
         for used in buffer.uses() {
             if VIEW_LIKE.contains(&used.op.name()) && used.index == 0 {
-                let is_slice = access == Access::Whole && is_one_of(used.op, &slices);
+                let is_slice = access == Access::Whole && is_one_of(used.op, slices);
                 let access = if is_slice { Access::Slice } else { access.of_view(used.op) };
                 work.push((used.op.result(0), access));
                 continue;
@@ -52,6 +61,93 @@ fn keeps_border(fill: Op, block: Block) -> bool {
         }
     }
     alloc.block() == Some(block)
+}
+
+/// Replaces the fill of a tile by fills of what the tile has of the boxes around the slice.
+fn fill_around<'c>(rw: &mut Rewriter<'c>, dispatch: Op<'c>, slice: &[i64]) {
+    let [fill] = dispatch.find_all(ops::linalg::FILL)[..] else { return };
+    let Some(tile) = fill.operand(1).defining_op() else { return };
+    let whole = if tile.is(ops::memref::SUBVIEW) { tile.operand(0) } else { tile.result(0) };
+    let is_alloc = whole.defining_op().is_some_and(|op| op.is(ops::memref::ALLOC));
+    let Some(ty) = whole.ty().as_memref().filter(|ty| is_alloc && slice.len() == 2 * ty.shape.len()) else { return };
+    let place = Slice::of(tile).unwrap_or_else(|| Slice::fixed(&vec![0; ty.shape.len()], &ty.shape));
+    let keeps_rank = tile.result(0).ty().shape().is_some_and(|shape| shape.len() == ty.shape.len());
+    if !keeps_rank || place.strides.iter().any(|stride| *stride != Index::Static(1)) {
+        return;
+    }
+    rw.set_point(InsertionPoint::Before(fill));
+    for bounds in around(&ty.shape, slice) {
+        let Some(part) = within(rw, fill, &place, &bounds) else { continue };
+        let numbers = |all: &[Index]| all.iter().map(|index| index.number()).collect::<Vec<i64>>();
+        let offsets = numbers(&part.offsets);
+        let offset = match offsets.contains(&DYNAMIC) {
+            true => DYNAMIC,
+            false => offsets.iter().zip(&ty.strides).map(|(offset, stride)| offset * stride).sum(),
+        };
+        let view = Type::strided_memref(&numbers(&part.sizes), ty.element, offset, &ty.strides, ty.memory_space);
+        let view = memref::subview(fill.location(), whole, &part, view);
+        let view = rw.create(view).expect("invariant: a slice of a slice").result(0);
+        let output = fill.operand(1);
+        let part = rw.clone_op(fill, |value| if value == output { view } else { value });
+        rw.insert(part);
+    }
+    rw.erase(fill);
+    if tile.result(0).is_unused() {
+        rw.erase(tile);
+    }
+}
+
+/// The boxes around a slice: bounds per dimension, `None` for all of it.
+fn around(shape: &[i64], slice: &[i64]) -> Vec<Vec<Option<(i64, i64)>>> {
+    let (offsets, sizes) = slice.split_at(shape.len());
+    let (mut boxes, mut inside) = (vec![], vec![None; shape.len()]);
+    for (d, extent) in shape.iter().enumerate() {
+        let (from, to) = (offsets[d], offsets[d] + sizes[d]);
+        for side in [(0, from), (to, *extent)] {
+            let mut bounds = inside.clone();
+            bounds[d] = Some(side);
+            boxes.extend((side.0 < side.1).then_some(bounds));
+        }
+        // The boxes of later dimensions lie beside the slice in this one.
+        inside[d] = Some((from, to)).filter(|_| from > 0 || to < *extent);
+    }
+    boxes
+}
+
+/// What a tile has of a box; `None` if that is known to be nothing.
+fn within<'c>(
+    rw: &mut Rewriter<'c>,
+    fill: Op<'c>,
+    tile: &Slice<'c>,
+    bounds: &[Option<(i64, i64)>],
+) -> Option<Slice<'c>> {
+    let (mut offsets, mut sizes) = (tile.offsets.clone(), tile.sizes.clone());
+    for (d, (from, to)) in bounds.iter().enumerate().filter_map(|(d, bounds)| Some((d, (*bounds)?))) {
+        if let (Some(offset), Some(size)) = (offsets[d].constant(), sizes[d].constant()) {
+            let start = offset.max(from);
+            let size = (offset + size).min(to) - start;
+            (offsets[d], sizes[d]) = (Index::Static(start), Index::Static(size));
+            if size <= 0 {
+                return None;
+            }
+            continue;
+        }
+        let loc = fill.location();
+        let mut op = |name, operands: [Index<'c>; 2]| {
+            let operands = operands.map(|index| match index {
+                Index::Static(number) => rw.const_index(number, loc),
+                Index::Dynamic(value) => value,
+            });
+            let spec = OpSpec::new(name, loc).operands(&operands).results(&[Type::index(fill.context())]);
+            Index::Dynamic(rw.create(spec).expect("invariant: an op of indices builds").result(0))
+        };
+        let end = op(ops::arith::ADDI, [offsets[d], sizes[d]]);
+        let start = op(ops::arith::MAXSI, [offsets[d], Index::Static(from)]);
+        let end = op(ops::arith::MINSI, [end, Index::Static(to)]);
+        let size = op(ops::arith::SUBI, [end, start]);
+        (offsets[d], sizes[d]) = (start, op(ops::arith::MAXSI, [size, Index::Static(0)]));
+    }
+    Some(Slice::new(offsets, sizes))
 }
 
 /// The part of the buffer that a value is.

@@ -472,6 +472,12 @@ fn host_code_of_a_gpu_has_no_kernels() {
 
 /// A buffer whose border a dispatch fills, with what else the host does with it; `true` if the fill runs once per arena.
 fn is_filled_once(uses: &str) -> bool {
+    let module = with_border(uses);
+    borders::run(module.symbol("main").expect("the input has @main"), false);
+    module.op().find_all("scf.forall").iter().any(|op| op.attr("monopour.border").is_some())
+}
+
+fn with_border(uses: &str) -> Module<'static> {
     let text = format!(
         r#"
 #slice = strided<[6, 1], offset: 7>
@@ -497,9 +503,29 @@ func.func @main(%x: memref<2x4xf32>) {{
 }}
 "#
     );
-    let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}"));
-    borders::run(module.symbol("main").expect("the input has @main"));
-    module.op().find_all("scf.forall").iter().any(|op| op.attr("monopour.border").is_some())
+    Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap_or_else(|d| panic!("{d}"))
+}
+
+#[test]
+fn a_border_alone_is_filled() {
+    let filled = |uses: &str| {
+        let module = with_border(uses);
+        borders::run(module.symbol("main").expect("the input has @main"), true);
+        assert!(module.op().verify_with_diagnostics().is_ok());
+        let shape = |fill: &Op| (fill.operand(1).ty().shape().expect("a memref"), fill.operand(1).ty().to_string());
+        module.op().find_all("linalg.fill").iter().map(shape).collect::<Vec<_>>()
+    };
+    let parts = filled("");
+    let shapes: Vec<&[i64]> = parts.iter().map(|(shape, _)| &shape[..]).collect();
+    assert_eq!(shapes, [[1, 6], [1, 6], [2, 1], [2, 1]]);
+    let offsets: Vec<bool> = parts
+        .iter()
+        .zip(["[6, 1]>", "offset: 18", "offset: 6", "offset: 11"])
+        .map(|((_, ty), at)| ty.contains(at))
+        .collect();
+    assert_eq!(offsets, [true; 4], "{parts:?}");
+    let changed = "scf.forall (%i) in (1) { linalg.fill ins(%zero : f32) outs(%a : memref<4x6xf32>) } {monopour.kernel = {class = \"elementwise\"}}";
+    assert_eq!(filled(changed).len(), 2, "as it was");
 }
 
 #[test]

@@ -106,7 +106,7 @@ pub(super) fn outline<'c>(job: &mut Job<'c, '_>, stage: OnMemrefs<'c>) -> Result
         TargetDescription::Gpu(description) => description.limits.max_binding_bytes,
         TargetDescription::Cpu(_) => u64::MAX,
     };
-    split::borders::run(model.host());
+    split::borders::run(model.host(), !job.is_gpu());
     split::outline::run_for(&model.module, most_binding_bytes)?;
     let kernel_copies = split::copies::of_kernels(&model.module);
     Ok(Outlined { model, inserted, kernel_copies })
