@@ -192,6 +192,20 @@ fn products_of_other_layouts() {
 }
 
 #[test]
+fn factors_in_groups_of_four() {
+    let mut cases = vec![];
+    for factors in [[U8, I8], [I8, U8], [I8, I8], [U8, U8]] {
+        for (i, extents) in
+            [[14, 32, 16, 4], [37, 33, 12, 4], [128, 10, 75, 4], [5, 50, 600, 4]].into_iter().enumerate()
+        {
+            let subscripts: [&[[usize; 4]]; 2] = [&[O, C, X], &[C, W, X]];
+            cases.push(Case { extents, subscripts, factors, filled: i % 2 == 0, dynamic: i % 3 == 1 });
+        }
+    }
+    check(&cases);
+}
+
+#[test]
 fn windows_of_an_image() {
     let mut cases = vec![];
     for factors in [[I8, U8], [I8, I8]] {

@@ -9,6 +9,7 @@
 //! * [`attention`]: the dispatches of an attention as one.
 //! * [`narrow`]: factors of integer products in 8 or 16 bits, for CPUs.
 //! * [`layouts`]: channels of images in blocks or last, for CPUs.
+//! * [`grouped`]: constant factors of 8-bit products in groups of four terms, for CPUs.
 //! * [`unfold`]: windows of convolutions as dimensions, for CPUs.
 //! * [`widen`]: constant filters of half precision as f32, for CPUs.
 //! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
@@ -33,6 +34,7 @@ mod dispatch;
 pub mod fuse;
 mod fuse_form;
 mod grid;
+pub mod grouped;
 pub mod import;
 mod isolate;
 mod kernel;

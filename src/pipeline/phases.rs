@@ -34,6 +34,7 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Resul
     if let TargetDescription::Cpu(cpu) = job.target {
         frontend::narrow::run(&stage.model.module, &mut stage.model.weights, cpu)?;
         frontend::layouts::run(&stage.model.module, &mut stage.model.weights, cpu)?;
+        frontend::grouped::run(&stage.model.module, &mut stage.model.weights, cpu)?;
         frontend::unfold::run(&stage.model.module, cpu)?;
         frontend::widen::run(&stage.model.module, &mut stage.model.weights)?;
     }

@@ -49,7 +49,11 @@ pub(super) struct Dots {
     /// The input whose groups are broadcast.
     pub(super) left: usize,
     /// The vector loop.
-    vector: usize,
+    pub(super) vector: usize,
+    /// The loop over groups: `dim`, or another where `dim` has but one.
+    pub(super) groups: usize,
+    /// Whether the right input's groups lie side by side in memory, column by column.
+    pub(super) is_grouped: bool,
 }
 
 /// Factors of a group of a product of narrow integers, the best first, and whether vectors have an instruction for it; none
@@ -92,10 +96,24 @@ pub(super) fn choose(nest: &Nest, per: i64, cpu: &CpuTarget) -> Option<Choice> {
     });
     dims.into_iter().find_map(|dim| {
         let rest = nest.loops[dim].extent? % per;
-        let dots = Dots { dim, per, rest, right, left, vector };
+        let bytes = per * nest.inputs[left].element().element_size_bytes()? as i64;
+        let next = |d: &usize| *d != dim && nest.inputs[left].stride_bytes(*d) == Some(bytes);
+        let single = nest.loops[dim].extent == Some(per);
+        let groups = nest.reductions().into_iter().find(next).filter(|_| single).unwrap_or(dim);
+        let is_grouped = single && per == BYTES && is_grouped(&nest.inputs[right], dim, vector);
+        let dots = Dots { dim, per, rest, right, left, vector, groups, is_grouped };
         let pack = dots.pack(nest, &choice, row)?;
         Some(Choice { dots: Some(dots), pack: Some(pack), ..choice.clone() })
     })
+}
+
+/// Whether the last two subscripts of bytes are columns and the terms of a group, next to each other.
+fn is_grouped(operand: &Operand, dim: usize, vector: usize) -> bool {
+    let [rest @ .., columns, terms] = &operand.subscripts[..] else { return false };
+    let apart = rest.iter().all(|s| s.factors[dim] == 0 && s.factors[vector] == 0);
+    let bytes = operand.element().integer_width() == Some(8);
+    let near = operand.unit_stride && operand.stride_bytes(vector) == Some(BYTES);
+    apart && bytes && near && columns.as_dim() == Some(vector) && terms.as_dim() == Some(dim)
 }
 
 /// Whether the only output sums products of both inputs, extended.
@@ -141,13 +159,17 @@ impl Dots {
         let in_place = side_by_side && operand.element().integer_width().map(i64::from) == Some(self.bits());
         let rows = nest.loops[row].extent;
         let left = Some(self.left).filter(|_| !in_place && (rows.is_some() || !side_by_side));
+        if left.is_none() && self.is_grouped {
+            return Some(Pack { right: None, left, block: None });
+        }
         let rows = if left.is_some() { rows? } else { 0 };
         let counted = self.counted(nest);
         let room = MAX_PANEL_BYTES * 8 / GROUP_BITS / rows.max(choice.registers * choice.lanes);
         let block = pack::block(&counted, &counted.inputs[self.right], room)?;
         // The last group of a block would have to be looked for.
         let whole = self.rest == 0 || block.is_none_or(|(dim, _)| dim != self.dim);
-        whole.then_some(Pack { right: Some(self.right), left, block })
+        let right = Some(self.right).filter(|_| !self.is_grouped);
+        whole.then_some(Pack { right, left, block })
     }
 
     /// Whether the last group has all its factors.

@@ -17,7 +17,7 @@ use super::emit::{Bound, Emit, Position, Segment, Width, upper_half};
 use super::form::Form;
 use super::nest::{Access, Loop, Nest, Operand};
 use super::pack::{self, OTHER_POSITIONS, Panels};
-use super::tiles::{Grid, Held, Tiles};
+use super::tiles::{COLUMNS, Grid, Held, Tiles};
 use monopour_ir::{Value, ops};
 use monopour_program::CpuTarget;
 
@@ -123,8 +123,9 @@ fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], l
     if let Some(line) = choice.line.and_then(|line| Lines::of(nest, choice, line)) {
         return line.write(e, &plan.packed, choice, at);
     }
-    let short =
-        l.extent.filter(|extent| choice.dots.is_some() && (choice.lanes / 2 + 1..choice.lanes).contains(extent));
+    // Of groups in memory no more can be read than are there.
+    let is_packed = choice.dots.is_some_and(|dots| !dots.is_grouped);
+    let short = l.extent.filter(|extent| is_packed && (choice.lanes / 2 + 1..choice.lanes).contains(extent));
     if let Some(used) = short {
         at[choice.dim] = Position::at(0);
         plan.panels.fill_right(e, at, (choice.lanes, used), length);
@@ -232,7 +233,9 @@ fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Positi
     };
     let Some((dim, count)) = choice.rows else { return tile(e, nest, choice, &vectors(at), strip) };
     let l = &nest.loops[dim];
-    let segments = match (&choice.tiles, l.extent) {
+    let in_memory = choice.dots.is_some_and(|dots| dots.is_grouped);
+    let tiles = choice.tiles.filter(|_| !in_memory || strip.width == COLUMNS);
+    let segments = match (tiles, l.extent) {
         (Some(tiles), _) => tiles.segments(e, nest, l),
         (None, Some(_)) => e.segments(l, &with_rest(l, count)),
         // Few rows at a time, not one after the other: each has too few independent sums to hide their latency.
@@ -248,7 +251,7 @@ fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Positi
                 at[dim] = here.plus(row);
                 vectors(&at)
             };
-            match choice.tiles.filter(|tiles| segment.step >= tiles.rows) {
+            match tiles.filter(|tiles| segment.step >= tiles.rows) {
                 Some(tiles) => byte_tiles(e, nest, (choice, tiles), (at, here, segment.step), strip),
                 None => tile(e, nest, choice, &(0..segment.step).flat_map(row).collect::<Vec<_>>(), strip),
             }

@@ -53,16 +53,19 @@ pub(super) struct Tiles {
 pub(super) fn choose(nest: &Nest, choice: &Choice, cpu: &CpuTarget) -> Option<Tiles> {
     let dots = choice.dots.filter(|dots| dots.per == BYTES && dots.is_whole() && cpu.has("amx-int8"))?;
     let ((row, _), pack, counted) = (choice.rows?, choice.pack?, dots.counted(nest));
-    let left = &counted.inputs[dots.left];
-    let known = || left.value.ty().as_memref().is_some_and(|ty| !ty.strides.contains(&DYNAMIC));
-    let groups = counted.loops[dots.dim].extent?;
+    let known =
+        |input: usize| counted.inputs[input].value.ty().as_memref().is_some_and(|ty| !ty.strides.contains(&DYNAMIC));
+    let (left, right) = (pack.left.is_some() || known(dots.left), pack.right.is_some() || known(dots.right));
+    // Groups of a packed left factor lie side by side along one loop alone.
+    let beside = pack.left.is_none() || dots.groups == dots.dim;
+    let groups = counted.loops[dots.groups].extent?;
     let size = match pack.block {
-        Some((dim, size)) if dim == dots.dim => gcd(size, groups % size),
+        Some((dim, size)) if dim == dots.groups => gcd(size, groups % size),
         _ => groups,
     };
     let groups = (MIN_GROUPS..=MAX_ROWS).rev().find(|groups| size % groups == 0)?;
     let rows = counted.loops[row].extent.map_or(MAX_ROWS, even);
-    (rows >= MIN_ROWS && (pack.left.is_some() || known())).then_some(Tiles { row, rows, groups })
+    (rows >= MIN_ROWS && left && right && beside).then_some(Tiles { row, rows, groups })
 }
 
 fn gcd(a: i64, b: i64) -> i64 {
@@ -150,7 +153,7 @@ impl Tiles {
         };
         let state: Vec<Value> = places.iter().map(|place| start(e, place)).collect();
         let mut reductions = nest.reductions();
-        reductions.sort_by_key(|d| *d == dots.dim);
+        reductions.sort_by_key(|d| *d == dots.groups);
         let state = sums.along(e, &reductions, at.to_vec(), &state);
         for (place, sum) in places.iter().zip(state) {
             let operands = [shape[0], shape[1], *place, stride, sum];
@@ -194,7 +197,7 @@ impl<'c> Sums<'c, '_> {
             true => Segment { from: Bound::Static(0), to: Bound::Static(self.grid.length), step: 1 },
             false => e.whole(&self.nest.loops[*dim]),
         };
-        segment.step = if *dim == self.dots.dim { self.tiles.groups } else { 1 };
+        segment.step = if *dim == self.dots.groups { self.tiles.groups } else { 1 };
         e.for_each(segment, state, &mut |e, here, state| {
             let at = pack::within(e, &at, *dim, here, blocked);
             self.along(e, inner, at, state)
@@ -204,9 +207,11 @@ impl<'c> Sums<'c, '_> {
     /// One instruction for each tile of sums.
     fn step(&self, e: &mut Emit<'c>, at: &[Position<'c>], state: &[Value<'c>]) -> Vec<Value<'c>> {
         let (left, right) = (&self.nest.inputs[self.dots.left], &self.nest.inputs[self.dots.right]);
-        let groups =
-            self.block.filter(|(cut, _)| *cut == self.dots.dim).map_or(self.dots.dim, |_| self.nest.loops.len());
-        let lane = self.nest.loops.len() + 1;
+        let blocked = self.block.is_some_and(|(cut, _)| cut == self.dots.groups);
+        let is_panel = right.panel.is_some();
+        // A panel is indexed by the position in its block.
+        let groups = if blocked && is_panel { self.nest.loops.len() } else { self.dots.groups };
+        let lane = if is_panel { self.nest.loops.len() + 1 } else { self.dots.vector };
         let factor = |e: &mut Emit<'c>, operand: &Operand<'c>, kind, (dim, by, along): (usize, i64, usize)| {
             let mut at = at.to_vec();
             at[dim] = at[dim].plus(by);

@@ -3,6 +3,7 @@
 mod builder;
 mod dynamic;
 mod errors;
+mod grouped;
 mod layouts;
 mod onnx;
 mod onnx_files;
