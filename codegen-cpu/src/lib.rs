@@ -8,6 +8,7 @@
 //! - `host_parts` cuts a long host function;
 //! - [`local_memory`] puts a kernel's own buffers on the stack;
 //! - `copies` turns strided copies into loops;
+//! - `quantisation` makes products of divisions whose results are rounded, and single instructions of clamps;
 //! - [`vectorize`] makes vectors of leftover linalg ops;
 //! - [`loop_order`] orders the loops of those that it leaves;
 //! - [`math`] replaces math library functions, [`small_floats`] bf16, and f16 on old CPUs;
@@ -26,6 +27,7 @@ pub mod math;
 pub mod object;
 pub mod objects;
 mod parts;
+mod quantisation;
 pub mod small_floats;
 pub mod to_llvm;
 pub mod vectorize;

@@ -69,7 +69,7 @@ fn missing_instructions(cpu: &CpuTarget) -> Vec<&'static [Function]> {
     tables
 }
 
-fn has_fma(target: &CpuTarget) -> bool {
+pub(crate) fn has_fma(target: &CpuTarget) -> bool {
     target.arch == "aarch64" || target.features.iter().any(|f| f == "fma")
 }
 

@@ -6,7 +6,7 @@
 //! Limits: an op without a lowering (C0001), a call out of the object (C0008).
 
 use crate::abi::{self, KernelSignature};
-use crate::{copies, error, host_parts, local_memory, loop_order, math, small_floats, vectorize};
+use crate::{copies, error, host_parts, local_memory, loop_order, math, quantisation, small_floats, vectorize};
 use monopour_contract::RuntimeFunction;
 use monopour_ir::ops;
 use monopour_ir::{
@@ -47,6 +47,7 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     hosts.iter().try_for_each(|name| host_parts::run(&lowered, name))?;
     local_memory::run(&lowered)?;
     copies::run(&lowered)?;
+    quantisation::run(&lowered, target);
     vectorize::run(&lowered, target)?;
     loop_order::run(&lowered)?;
     run_passes(lowered.op(), LINALG)?;

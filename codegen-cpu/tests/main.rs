@@ -11,4 +11,5 @@ mod host;
 mod kernels;
 mod math;
 mod objects;
+mod quantisation;
 mod vectorize;

@@ -57,12 +57,14 @@ impl<'c> Narrowing<'c, '_> {
         Ok(())
     }
 
-    /// The sums of a constant factor over the reductions, and the dimensions of the result that they belong to.
+    /// The sums of a constant factor over the reductions, `times` a number, and the dimensions of the result that they belong
+    /// to.
     pub(super) fn sums(
         &mut self,
         op: Op<'c>,
         input: usize,
         factor: &Narrow<'c>,
+        times: i32,
     ) -> Result<Option<Indexed<'c>>, Diagnostics> {
         let Some((definition, value)) = constant(factor.value) else { return Ok(None) };
         let (Some(maps), Some(parallel)) = (linalg::indexing_maps(op), linalg::parallel_loops(op)) else {
@@ -99,7 +101,7 @@ impl<'c> Narrowing<'c, '_> {
             sums[at as usize] = sums[at as usize].wrapping_add(element(bytes));
         }
         let ty = Type::tensor(&extents, Type::integer(op.context(), 32), None);
-        let elements = sums.into_iter().flat_map(i32::to_le_bytes).collect();
+        let elements = sums.into_iter().flat_map(|sum| sum.wrapping_mul(times).to_le_bytes()).collect();
         let Some(attr) = self.weights.derive(value, "sums", DType::I32, ty, elements) else { return Ok(None) };
         Ok(Some((self.beside(definition, attr, ty)?, places)))
     }

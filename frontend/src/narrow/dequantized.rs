@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! %a = generic ins(%x : u8) { mulf(subf(uitofp %x, z), s) }    %p = generic ins(%x, %w : u8, i8) { addi(%o, muli(extui, extsi)) }
-//! %b = generic ins(%w : i8, %t) { mulf(sitofp %w, %t) }        %r = generic ins(%p, %sums, %scales) {
-//! %r = generic ins(%a, %b) { addf(%o, mulf(%i, %j)) }            mulf(sitofp(subi(%p, muli(%sums, z))), %scales) }
+//! %b = generic ins(%w : i8, %t) { mulf(sitofp %w, %t) }        %r = generic ins(%p, %shares, %scales) {
+//! %r = generic ins(%a, %b) { addf(%o, mulf(%i, %j)) }            mulf(sitofp(addi(%p, -z * sum w)), %scales) }
 //! ```
 //!
 //! A model quantised as QuantizeLinear and DequantizeLinear around float ops multiplies floats otherwise. The sum of integers
@@ -103,17 +103,18 @@ impl<'c> Narrowing<'c, '_> {
             true => self.scaled(op.operand(given), true)?.unwrap_or(x),
             false => x,
         };
-        let sums = match x.zero {
+        let shares = match x.zero {
             0 => None,
-            _ => match self.sums(op, constant, &weights)? {
-                Some(sums) => Some(sums),
+            // Zero points are at most 255.
+            zero => match self.sums(op, constant, &weights, -(zero as i32))? {
+                Some(shares) => Some(shares),
                 None => return Ok(false),
             },
         };
         let Some(scales) = result_scales(op, constant, scale, w.scales) else { return Ok(false) };
         let factors = if given == 0 { [x.factor, weights] } else { [weights, x.factor] };
         let product = self.integers(op, empty, factors)?;
-        let rest = self.scale(op, (product, empty), x.zero, sums, scales)?;
+        let rest = self.scale(op, (product, empty), shares, scales)?;
         self.rw.replace_op(op, &[rest]);
         Ok(true)
     }
@@ -147,19 +148,18 @@ impl<'c> Narrowing<'c, '_> {
         Ok(product.result(0))
     }
 
-    /// The sums, less the zero point's share, as scaled floats.
+    /// The sums, with the zero point's shares, as scaled floats.
     fn scale(
         &mut self,
         op: Op<'c>,
         (product, empty): (Value<'c>, Op<'c>),
-        zero: i64,
-        sums: Option<Indexed<'c>>,
+        shares: Option<Indexed<'c>>,
         scales: Scales,
     ) -> Result<Value<'c>, Diagnostics> {
         let (cx, loc, ty) = (op.context(), op.location(), op.result(0).ty());
         let (i32, f32, rank) = (Type::integer(cx, 32), Type::f32(cx), ty.shape().map_or(0, |shape| shape.len()));
         let mut inputs = vec![(product, (0..rank).collect())];
-        inputs.extend(sums.clone());
+        inputs.extend(shares.clone());
         let one = match scales {
             Scales::One(scale) => Some(scale),
             Scales::Each(scales, dim) => {
@@ -176,11 +176,9 @@ impl<'c> Narrowing<'c, '_> {
         };
         self.pointwise(InsertionPoint::Before(op), (&inputs, ty, &empty.operands()), loc, |b, elements| {
             let mut sum = elements[0];
-            if sums.is_some() {
-                let zero = b.constant(Attr::int(i32, zero), i32, loc);
-                let share = OpSpec::new(ops::arith::MULI, loc).operands(&[elements[1], zero]).results(&[i32]);
-                let share = b.create(share)?.result(0);
-                sum = b.create(OpSpec::new(ops::arith::SUBI, loc).operands(&[sum, share]).results(&[i32]))?.result(0);
+            if shares.is_some() {
+                let with_share = OpSpec::new(ops::arith::ADDI, loc).operands(&[sum, elements[1]]).results(&[i32]);
+                sum = b.create(with_share)?.result(0);
             }
             let float = b.create(OpSpec::new(ops::arith::SITOFP, loc).operands(&[sum]).results(&[f32]))?.result(0);
             let scale = match one {

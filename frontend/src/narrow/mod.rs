@@ -120,7 +120,7 @@ impl<'c> Narrowing<'c, '_> {
             return Ok(false);
         }
         let empty = filled(op.operand(2)).map(|(_, empty)| empty);
-        let (Some(empty), Some(sums)) = (empty, self.sums(op, constant, &weights)?) else { return Ok(false) };
+        let (Some(empty), Some(sums)) = (empty, self.sums(op, constant, &weights, 1)?) else { return Ok(false) };
         let factors = if given == 0 { [raw.factor, weights] } else { [weights, raw.factor] };
         self.set_factors(op, factors)?;
         self.subtract(op, empty, sums, raw.zero)?;
