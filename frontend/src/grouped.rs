@@ -11,6 +11,9 @@
 //! Code generation would interleave four rows of the filter in each task of each run, which takes as long as the product of
 //! 50 rows. The terms of the other factor lie side by side already: only its view changes.
 //!
+//! A convolution whose channels are no last dimension, as those of a first layer, sums its window along a line in groups. A
+//! window of seven gets an eighth column of zeros, where the image has an element for it: groups are then read in place.
+//!
 //! Requires: what [`crate::layouts`] ensures. Ensures: the same; the reduction of such a product is two loops.
 //! Limits: x86 with VNNI (one factor with a sign and one without) or AMX; a reduction that is the last dimension of the
 //! other factor and that four divides; columns that the result has last; at least [`MIN_ROWS`] rows that share the filter.
@@ -44,6 +47,8 @@ pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Resul
     for op in module.op().find_all(ops::linalg::GENERIC) {
         if let Some(product) = Product::of(op, cpu) {
             grouping.rewrite(&product)?;
+        } else if let Some(window) = Window::of(op, cpu) {
+            grouping.widen(&window)?;
         }
     }
     Ok(())
@@ -66,9 +71,7 @@ impl<'c> Product<'c> {
         let (rows, columns, sums) = loops(op)?;
         let maps = linalg::indexing_maps(op)?;
         let extents = linalg::loop_extents(op)?;
-        let bytes = (0..2).all(|input| op.operand(input).ty().element().integer_width() == Some(8));
-        let signs = op.body()?.ops().iter().filter(|op| op.is(ops::arith::EXTSI)).count();
-        let serves = bytes && (cpu.has("amx-int8") || signs == 1);
+        let serves = has_instruction(op, cpu);
         let last = |map: &AffineMap<'c>| match map.results().last()?.kind() {
             AffineExprKind::Dim(d) => Some(d),
             _ => None,
@@ -81,6 +84,45 @@ impl<'c> Product<'c> {
         let shared = rows.iter().any(|d| !own.contains(d) && (extents[*d] == DYNAMIC || extents[*d] >= MIN_ROWS));
         let fits = serves && shared && own.contains(&column) && extents[sum] != DYNAMIC;
         fits.then_some(Self { op, filter, sum, columns: column, maps, extents })
+    }
+}
+
+/// Whether the target adds four products of the op's factors at once.
+fn has_instruction(op: Op, cpu: &CpuTarget) -> bool {
+    let bytes = (0..2).all(|input| op.operand(input).ty().element().integer_width() == Some(8));
+    let body = op.body().map(|body| body.ops()).unwrap_or_default();
+    let signs = body.iter().filter(|op| op.is(ops::arith::EXTSI)).count();
+    bytes && (cpu.has("amx-int8") || signs == 1)
+}
+
+/// A convolution whose window is not of whole groups along the line.
+struct Window<'c> {
+    op: Op<'c>,
+    /// The constant operand, its dimension of the window along a line, and the size that this gets.
+    filter: usize,
+    dim: usize,
+    size: i64,
+}
+
+impl<'c> Window<'c> {
+    fn of(op: Op<'c>, cpu: &CpuTarget) -> Option<Self> {
+        let found = products::convolution_loops(op)?;
+        let (maps, extents) = (linalg::indexing_maps(op)?, linalg::loop_extents(op)?);
+        let line = maps[found.input].results().last()?.linear(extents.len())?;
+        let along = |d: &&usize| line.factors[**d] != 0;
+        let (window, image) = (*found.window.iter().find(along)?, *found.image.iter().find(along)?);
+        let width = op.operand(found.input).ty().shape()?.last().copied()?;
+        if [extents[window], extents[image], width].contains(&DYNAMIC) {
+            return None;
+        }
+        let (old, filter) = (extents[window], 1 - found.input);
+        let size = (old + TERMS - 1) / TERMS * TERMS;
+        // The last window reaches so far.
+        let reach = (extents[image] - 1).checked_mul(line.factors[image])?.checked_add(size)?;
+        let pays = size > old && 3 * size <= 4 * old && line.factors[window] == 1 && !found.channels.is_empty();
+        let dim = maps[filter].dim_positions()?.iter().position(|d| *d == window)?;
+        let fits = pays && reach <= width && has_instruction(op, cpu);
+        (fits && constant(op.operand(filter)).is_some()).then_some(Self { op, filter, dim, size })
     }
 }
 
@@ -135,6 +177,27 @@ impl<'c> Grouping<'c, '_> {
         let kinds = iterator_types(op).unwrap_or_default().into_iter().chain([IteratorType::Reduction]);
         self.rw.set_attr(op, "indexing_maps", Attr::array(cx, &maps));
         self.rw.set_attr(op, "iterator_types", iterator_types_attr(cx, &kinds.collect::<Vec<_>>()));
+        Ok(())
+    }
+
+    /// Adds columns of zeros to the filter's windows.
+    fn widen(&mut self, window: &Window<'c>) -> Result<(), Diagnostics> {
+        let Some((stored, attr)) = constant(window.op.operand(window.filter)) else { return Ok(()) };
+        let (ty, Some(bytes)) = (attr.value_type(), self.weights.bytes_of(attr)) else { return Ok(()) };
+        let mut shape = ty.shape().unwrap_or_default();
+        let inside = |shape: &[i64]| usize::try_from(shape[window.dim..].iter().product::<i64>()).unwrap_or(0);
+        let old = inside(&shape);
+        shape[window.dim] = window.size;
+        let new = inside(&shape);
+        let zeros = std::iter::repeat_n(0, new - old);
+        let wide = bytes.chunks(old.max(1)).flat_map(|part| part.iter().copied().chain(zeros.clone())).collect();
+        let Some(dtype) = DType::parse(&ty.element().to_string()) else { return Ok(()) };
+        let ty = Type::tensor(&shape, ty.element(), None);
+        let Some(made) = self.weights.derive(attr, "widened", dtype, ty, wide) else { return Ok(()) };
+        self.rw.set_point(InsertionPoint::Before(stored));
+        let spec = OpSpec::new(ops::arith::CONSTANT, stored.location()).results(&[ty]).attr("value", made);
+        let made = self.rw.create(spec)?.result(0);
+        self.rw.set_operand(window.op, window.filter, made);
         Ok(())
     }
 

@@ -138,11 +138,16 @@ pub(crate) fn permuted(bytes: &[u8], shape: &[i64], order: &[usize], size: usize
     let mut strides = vec![size; shape.len()];
     (1..shape.len()).rev().for_each(|d| strides[d - 1] = strides[d] * shape[d]);
     let mut out = Vec::with_capacity(bytes.len());
-    let mut at = vec![0; order.len()];
+    let Some((last, outer)) = order.split_last() else { return bytes.to_vec() };
+    let mut at = vec![0; outer.len()];
     while out.len() < bytes.len() {
-        let first: usize = order.iter().zip(&at).map(|(d, at)| strides[*d] * at).sum();
-        out.extend_from_slice(&bytes[first..first + size]);
-        for (at, d) in at.iter_mut().zip(order).rev() {
+        let first: usize = outer.iter().zip(&at).map(|(d, at)| strides[*d] * at).sum();
+        let line = (0..shape[*last]).map(|i| first + i * strides[*last]);
+        match size {
+            1 => out.extend(line.map(|from| bytes[from])),
+            _ => line.for_each(|from| out.extend_from_slice(&bytes[from..from + size])),
+        }
+        for (at, d) in at.iter_mut().zip(outer).rev() {
             *at += 1;
             if *at < shape[*d] {
                 break;

@@ -25,6 +25,41 @@ fn product(rows: &str, [left, right]: [&str; 2], weights: &str) -> String {
     )
 }
 
+/// A first layer: 4 filters of 3 x 2 x `window` over 3 channels of lines of `width`, at every other element.
+fn windows(window: i64, width: i64) -> String {
+    let weights: String = (0..24 * window).map(|i| format!("{:02X}", i % 100 + 1)).collect();
+    let (x, w) = (format!("tensor<3x9x{width}xi8>"), format!("tensor<4x3x2x{window}xi8>"));
+    format!(
+        r#"func.func @main(%x: {x}, %o: tensor<4x8x8xi32>) -> tensor<4x8x8xi32> {{
+  %w = arith.constant dense<"0x{weights}"> : {w}
+  %r = linalg.generic {{indexing_maps = [affine_map<(o, y, x, c, i, j) -> (c, y + i, 2 * x + j)>, affine_map<(o, y, x, c, i, j) -> (o, c, i, j)>, affine_map<(o, y, x, c, i, j) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}} ins(%x, %w : {x}, {w}) outs(%o : tensor<4x8x8xi32>) {{
+  ^bb0(%a: i8, %b: i8, %s: i32):
+    %c = arith.extui %a : i8 to i32
+    %d = arith.extsi %b : i8 to i32
+    %p = arith.muli %c, %d : i32
+    %t = arith.addi %s, %p : i32
+    linalg.yield %t : i32
+  }} -> tensor<4x8x8xi32>
+  return %r : tensor<4x8x8xi32>
+}}
+"#
+    )
+}
+
+#[test]
+fn windows_get_a_column_of_zeros_where_the_image_has_one() {
+    let text = |window, width| grouped(&windows(window, width), "x86-64-v4-vnni");
+    let wide = text(3, 18);
+    assert!(
+        wide.contains("tensor<4x3x2x4xi8>") && wide.contains("dense<[[[[1, 2, 3, 0], [4, 5, 6, 0]], [[7, "),
+        "{wide}"
+    );
+    assert!(text(7, 22).contains("tensor<4x3x2x8xi8>"));
+    assert!(!text(3, 17).contains("tensor<4x3x2x4xi8>"), "the last window would end outside of the image");
+    assert!(!text(5, 40).contains("tensor<4x3x2x8xi8>"), "three of eight columns would be zeros");
+    assert!(!text(4, 40).contains("tensor<4x3x2x8xi8>"));
+}
+
 fn grouped(text: &str, cpu: &str) -> String {
     let mut imported = import_text(text).unwrap_or_else(|d| panic!("{d}"));
     grouped::run(&imported.module, &mut imported.weights, &CpuTarget::parse(cpu).unwrap()).unwrap();
