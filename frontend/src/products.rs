@@ -128,18 +128,25 @@ fn product_maps<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
 }
 
 /// Whether the body of an op of two inputs is `out + in0 * in1` in one type, in any operand order; factors may be extended
-/// before they are multiplied.
+/// or converted, and a constant taken off them, before they are multiplied.
 pub(crate) fn is_multiply_add<'c>(op: Op<'c>) -> bool {
     let Some(body) = op.body() else { return false };
     let ops = body.ops();
-    let extends = |op: &Op| matches!(op.name(), ops::arith::EXTF | ops::arith::EXTSI | ops::arith::EXTUI);
+    let is_constant = |value: Value| value.defining_op().is_some_and(|op| op.is(ops::arith::CONSTANT));
+    let extends = |op: &Op| {
+        use ops::arith::{EXTF, EXTSI, EXTUI, SITOFP, SUBF, UITOFP};
+        matches!(op.name(), EXTF | EXTSI | EXTUI | SITOFP | UITOFP) || op.is(SUBF) && is_constant(op.operand(1))
+    };
     let (extensions, rest) = ops.split_at(ops.iter().take_while(|op| extends(op)).count());
     let [mul, add, done] = rest[..] else { return false };
     if body.num_args() != 3 || extensions.iter().any(|op| op.operand(0) == body.arg(2)) {
         return false;
     }
     let same = |a: &[Value], b: [Value; 2]| a == [b[0], b[1]] || a == [b[1], b[0]];
-    let given = |value: Value<'c>| extensions.iter().find(|op| op.result(0) == value).map_or(value, |op| op.operand(0));
+    let given = |value: Value<'c>| {
+        let before = |value: &Value<'c>| Some(extensions.iter().find(|op| op.result(0) == *value)?.operand(0));
+        std::iter::successors(Some(value), before).last().unwrap_or(value)
+    };
     let factors: Vec<Value> = mul.operands().into_iter().map(given).collect();
     let floats = mul.is(ops::arith::MULF) && add.is(ops::arith::ADDF);
     let integers = mul.is(ops::arith::MULI) && add.is(ops::arith::ADDI);

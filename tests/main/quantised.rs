@@ -102,6 +102,55 @@ fn zero_points_are_taken_off() {
     }
 }
 
+/// `rows` of floats times dequantised weights, stored as the right factor is, or transposed.
+fn weight_only(rows: u64, (signed, zero): (bool, i64), is_transposed: bool, w: &[u8]) -> String {
+    let (shape, map) = if is_transposed { ("50x37", "(n, k)") } else { ("37x50", "(k, n)") };
+    let (conversion, w) = (if signed { "sitofp" } else { "uitofp" }, dense(shape, w));
+    format!(
+        "
+#id = affine_map<(i, j) -> (i, j)>
+func.func @main(%x: tensor<{rows}x37xf32>) -> tensor<{rows}x50xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %z = arith.constant {zero}.0 : f32
+  %s = arith.constant 0.03125 : f32
+  %w = {w}
+  %ew = tensor.empty() : tensor<{shape}xf32>
+  %d = linalg.generic {{indexing_maps = [#id, #id], iterator_types = [\"parallel\", \"parallel\"]}}
+    ins(%w : tensor<{shape}xi8>) outs(%ew : tensor<{shape}xf32>) {{
+  ^bb0(%b: i8, %o: f32):
+    %c = arith.{conversion} %b : i8 to f32
+    %l = arith.subf %c, %z : f32
+    %r = arith.mulf %l, %s : f32
+    linalg.yield %r : f32
+  }} -> tensor<{shape}xf32>
+  %e = tensor.empty() : tensor<{rows}x50xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<{rows}x50xf32>) -> tensor<{rows}x50xf32>
+  %p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> {map}>, affine_map<(m, n, k) -> (m, n)>], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}}
+    ins(%x, %d : tensor<{rows}x37xf32>, tensor<{shape}xf32>) outs(%f : tensor<{rows}x50xf32>) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %t = arith.addf %o, %m : f32
+    linalg.yield %t : f32
+  }} -> tensor<{rows}x50xf32>
+  return %p : tensor<{rows}x50xf32>
+}}"
+    )
+}
+
+#[test]
+fn weights_of_eight_bits_are_dequantised_inside_of_the_product() {
+    let w = bytes(37 * 50, 113);
+    for rows in [1, 21, 130] {
+        let x = f32s(&[rows, 37], &ramp((rows * 37) as usize));
+        for kind in [(true, 0), (false, 128), (true, -3)] {
+            for is_transposed in [false, true] {
+                let text = weight_only(rows, kind, is_transposed, &w);
+                assert_eq!(check(&text, std::slice::from_ref(&x), 1e-4), 1, "{text}");
+            }
+        }
+    }
+}
+
 /// A padded convolution of dequantised factors with a bias, and its quantised result.
 fn dequantized(zero: &str, filter: &str) -> String {
     format!(

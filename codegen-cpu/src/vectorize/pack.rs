@@ -124,11 +124,21 @@ fn is_bare(operand: &Operand) -> bool {
     operand.is_memory() && operand.subscripts.iter().all(|s| s.as_dim().is_some())
 }
 
-/// The extension that alone reads an input's element: what a panel of it holds.
+/// The extension or conversion that alone reads an input's element, less a constant if that alone reads it: what a panel of
+/// it holds.
 fn held<'c>(nest: &Nest<'c>, input: usize) -> Option<Value<'c>> {
-    let [only] = nest.body.arg(input).uses()[..] else { return None };
-    let extends = matches!(only.op.name(), ops::arith::EXTF | ops::arith::EXTSI | ops::arith::EXTUI);
-    Some(only.op).filter(|op| extends && op.block() == Some(nest.body)).map(|op| op.result(0))
+    use ops::arith::{CONSTANT, EXTF, EXTSI, EXTUI, SITOFP, SUBF, UITOFP};
+    let reader = |value: Value<'c>| match value.uses()[..] {
+        [only] if only.op.block() == Some(nest.body) => Some(only.op),
+        _ => None,
+    };
+    let extends = |op: &Op| matches!(op.name(), EXTF | EXTSI | EXTUI | SITOFP | UITOFP);
+    let wide = reader(nest.body.arg(input)).filter(extends)?.result(0);
+    let lessens = |op: &Op| {
+        let constant = op.is(SUBF).then(|| op.operand(1).defining_op()).flatten();
+        op.operand(0) == wide && constant.is_some_and(|constant| constant.is(CONSTANT))
+    };
+    Some(reader(wide).filter(lessens).map_or(wide, |op| op.result(0)))
 }
 
 /// Type of a panel's elements.

@@ -8,6 +8,7 @@
 //!
 //! A model quantised as QuantizeLinear and DequantizeLinear around float ops multiplies floats otherwise. The sum of integers
 //! is exact; the one of floats rounds each term. onnxruntime joins the same ops.
+//! A product of floats and dequantised weights takes the weights as integers too, and scales its result.
 //! Limits: a factor with one scale and zero point, and a constant one with a scale for each of its rows or columns; at most
 //! [`MOST_TERMS`] terms.
 
@@ -22,6 +23,8 @@ use monopour_program::DType;
 
 /// Products of elements of 8 bits less their zero points whose sum 32 bits hold.
 const MOST_TERMS: i64 = 1 << 15;
+/// Fewest rows that share converted weights.
+const MIN_ROWS: i64 = 4;
 
 /// The scales of a factor.
 #[derive(Clone, PartialEq, Debug)]
@@ -46,7 +49,72 @@ impl<'c> Narrowing<'c, '_> {
                 return Ok(true);
             }
         }
+        for constant in [0, 1] {
+            if self.of_weights(op, constant)? {
+                return Ok(true);
+            }
+        }
         Ok(false)
+    }
+
+    /// Multiplies the integers of one factor, where the other is no dequantised one: `s * sum(x * (q - z))`. Code generation converts
+    /// them while it packs them, and no dequantised weights are in memory.
+    fn of_weights(&mut self, op: Op<'c>, weights: usize) -> Result<bool, Diagnostics> {
+        let (Some(found), Some(empty)) = (products::contraction_loops(op), starts_at_zero(op)) else {
+            return Ok(false);
+        };
+        let extents = linalg::loop_extents(op).unwrap_or_default();
+        // Fewer rows stream the weights, and dequantise them on the way.
+        let (rows, columns) = if found.lhs == weights { (&found.n, &found.m) } else { (&found.m, &found.n) };
+        if !rows.iter().any(|d| extents[*d] >= MIN_ROWS) || columns.is_empty() {
+            return Ok(false);
+        }
+        let Some(Scaled { factor, zero, scales }) = self.scaled(op.operand(weights), false)? else { return Ok(false) };
+        let Some(scales) = result_scales(op, weights, 1.0, scales) else { return Ok(false) };
+        let product = self.converted_product(op, empty, weights, (factor, zero))?;
+        let rest = self.scale(op, (product, empty), None, scales)?;
+        self.rw.replace_op(op, &[rest]);
+        Ok(true)
+    }
+
+    /// The product with the integers of one factor, less their zero point, converted to floats.
+    fn converted_product(
+        &mut self,
+        op: Op<'c>,
+        empty: Op<'c>,
+        weights: usize,
+        (factor, zero): (Narrow<'c>, i64),
+    ) -> Result<Value<'c>, Diagnostics> {
+        let (cx, loc, f32) = (op.context(), op.location(), Type::f32(op.context()));
+        self.rw.set_point(InsertionPoint::Before(op));
+        let filled = self.fill(loc, Attr::float(f32, 0.0), op.result(0).ty(), &empty.operands())?;
+        let value = Attr::float(f32, zero as f64);
+        let spec = OpSpec::new(ops::arith::CONSTANT, loc).results(&[f32]).attr("value", value);
+        let zero_point = self.rw.create(spec)?.result(0);
+        let mut inputs = [op.operand(0), op.operand(1)];
+        inputs[weights] = factor.value;
+        let types = inputs.map(|value| value.ty().element());
+        let block = Block::new(&[(types[0], loc), (types[1], loc), (f32, loc)]);
+        let mut b = Builder::new(cx, InsertionPoint::End(block));
+        let conversion = if factor.extension == ops::arith::EXTSI { ops::arith::SITOFP } else { ops::arith::UITOFP };
+        let mut float =
+            b.create(OpSpec::new(conversion, loc).operands(&[block.arg(weights)]).results(&[f32]))?.result(0);
+        if zero != 0 {
+            let less = OpSpec::new(ops::arith::SUBF, loc).operands(&[float, zero_point]).results(&[f32]);
+            float = b.create(less)?.result(0);
+        }
+        let mut factors = [block.arg(0), block.arg(1)];
+        factors[weights] = float;
+        let product = b.create(OpSpec::new(ops::arith::MULF, loc).operands(&factors).results(&[f32]))?.result(0);
+        let sum = OpSpec::new(ops::arith::ADDF, loc).operands(&[block.arg(2), product]).results(&[f32]);
+        let sum = b.create(sum)?.result(0);
+        b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[sum]))?;
+        let body = Region::new();
+        body.append(block);
+        let maps = linalg::indexing_maps(op).unwrap_or_default();
+        let kinds = op.attr("iterator_types").expect("invariant: a generic has iterators");
+        let operands = Operands { inputs: &inputs, outputs: &[filled] };
+        Ok(self.rw.create(generic(loc, operands, &maps, kinds, body))?.result(0))
     }
 
     /// Computes the dequantised filter of a depthwise convolution, whose products stay floats, here and not in each run.
@@ -157,6 +225,7 @@ impl<'c> Narrowing<'c, '_> {
         scales: Scales,
     ) -> Result<Value<'c>, Diagnostics> {
         let (cx, loc, ty) = (op.context(), op.location(), op.result(0).ty());
+        let is_float = product.ty().element().is_float();
         let (i32, f32, rank) = (Type::integer(cx, 32), Type::f32(cx), ty.shape().map_or(0, |shape| shape.len()));
         let mut inputs = vec![(product, (0..rank).collect())];
         inputs.extend(shares.clone());
@@ -180,7 +249,10 @@ impl<'c> Narrowing<'c, '_> {
                 let with_share = OpSpec::new(ops::arith::ADDI, loc).operands(&[sum, elements[1]]).results(&[i32]);
                 sum = b.create(with_share)?.result(0);
             }
-            let float = b.create(OpSpec::new(ops::arith::SITOFP, loc).operands(&[sum]).results(&[f32]))?.result(0);
+            let float = match is_float {
+                true => sum,
+                false => b.create(OpSpec::new(ops::arith::SITOFP, loc).operands(&[sum]).results(&[f32]))?.result(0),
+            };
             let scale = match one {
                 Some(scale) => b.constant(Attr::float(f32, scale.into()), f32, loc),
                 None => elements[elements.len() - 1],
