@@ -1,5 +1,6 @@
 //! Tensors on the host and on a device.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use monopour_program::{DType, InputSize, Signature, TensorDesc};
@@ -167,6 +168,14 @@ fn check_type(dtype: DType, shape: &[u64], desc: &TensorDesc) -> Result<(), Erro
 pub(crate) struct GpuBuffer {
     pub buffer: wgpu::Buffer,
     pub uid: u64,
+}
+
+impl GpuBuffer {
+    /// A buffer with an id of its own among all sessions: one may use the tensors of another.
+    pub fn new(buffer: wgpu::Buffer) -> GpuBuffer {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        GpuBuffer { buffer, uid: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
 }
 
 impl Physical for GpuBuffer {

@@ -1,15 +1,18 @@
 //! Devices: enumeration, choice and description.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
 use monopour_program::{Backend, CpuTarget, DeviceType, GpuDescription, GpuFeature, GpuLimits};
 use serde::Serialize;
+use std::sync::atomic::{AtomicU64, Ordering};
 use wgpu::Features;
 
-use crate::disk_cache::DiskCache;
 use crate::error::Error;
 use crate::hal;
+use crate::pool::SharedAccount;
+
+pub(crate) use gpu::GpuDevice;
+
+mod gpu;
+mod scopes;
 
 /// Other backends are left out: a silent fall-back to software GL would hide a missing driver.
 const BACKENDS: wgpu::Backends = wgpu::Backends::VULKAN.union(wgpu::Backends::METAL).union(wgpu::Backends::DX12);
@@ -130,21 +133,25 @@ fn rank(device_type: DeviceType) -> u32 {
 
 /// The description of an adapter; `None` for one of an unused backend.
 fn describe(adapter: &wgpu::Adapter) -> Option<GpuDescription> {
-    let info = adapter.get_info();
+    let description = describe_as(&adapter.get_info(), adapter.features(), &adapter.limits());
+    description.backend.is_some().then_some(description)
+}
+
+/// The description of a device with these features and limits.
+fn describe_as(info: &wgpu::AdapterInfo, features: Features, limits: &wgpu::Limits) -> GpuDescription {
     let backend = match info.backend {
-        wgpu::Backend::Vulkan => Backend::Vulkan,
-        wgpu::Backend::Metal => Backend::Metal,
-        wgpu::Backend::Dx12 => Backend::Dx12,
-        _ => return None,
+        wgpu::Backend::Vulkan => Some(Backend::Vulkan),
+        wgpu::Backend::Metal => Some(Backend::Metal),
+        wgpu::Backend::Dx12 => Some(Backend::Dx12),
+        _ => None,
     };
-    let features = adapter.features();
     let has_subgroups = features.contains(Features::SUBGROUP);
     let mut names: Vec<GpuFeature> =
         FEATURES.iter().filter(|(_, bit)| features.contains(*bit)).map(|(name, _)| *name).collect();
     names.sort();
-    Some(GpuDescription {
-        name: info.name,
-        backend: Some(backend),
+    GpuDescription {
+        name: info.name.clone(),
+        backend,
         device_type: match info.device_type {
             wgpu::DeviceType::DiscreteGpu => DeviceType::Discrete,
             wgpu::DeviceType::IntegratedGpu => DeviceType::Integrated,
@@ -154,13 +161,13 @@ fn describe(adapter: &wgpu::Adapter) -> Option<GpuDescription> {
         },
         driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
         features: names,
-        limits: limits(&adapter.limits()),
+        limits: limits_of(limits),
         subgroup_min_size: if has_subgroups { info.subgroup_min_size } else { 0 },
         subgroup_max_size: if has_subgroups { info.subgroup_max_size } else { 0 },
-    })
+    }
 }
 
-fn limits(limits: &wgpu::Limits) -> GpuLimits {
+fn limits_of(limits: &wgpu::Limits) -> GpuLimits {
     GpuLimits {
         max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
         max_binding_bytes: limits.max_storage_buffer_binding_size,
@@ -191,6 +198,8 @@ pub struct Device {
     name: String,
     /// Distinguishes tensors of different devices.
     pub(crate) id: u64,
+    /// The memory of all models and sessions.
+    pub(crate) account: SharedAccount,
 }
 
 /// The device behind a [`Device`].
@@ -242,9 +251,36 @@ impl Device {
         Ok(Device::new(Opened::Gpu(gpu), name))
     }
 
+    /// The caller's own device and its queue, on which models run as guests.
+    ///
+    /// The caller keeps its error scopes, its handler of uncaptured errors, its callbacks and its limits; nothing waits for its
+    /// work. What the device offers decides which programs run: request it with `device.features()` and limits that they need.
+    /// A lost device shows as [`Error::DeviceLost`] with the next wait, as the callback for it is the caller's.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] (R0015) when its limits leave no room for kernels at all. Limits that a program needs and the device
+    /// lacks are [`Error::NoVariant`] (R0004) of [`Model::load`](crate::Model::load).
+    pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Result<Device, Error> {
+        let gpu = GpuDevice::adopt(device, queue)?;
+        let name = gpu.description.name.clone();
+        Ok(Device::new(Opened::Gpu(gpu), name))
+    }
+
+    /// Limits the bytes that all models and sessions together take from the device, those of earlier ones included; `None`:
+    /// no limit. Beyond it they get [`Error::MemoryLimit`].
+    pub fn limit_memory(&self, limit_bytes: Option<u64>) {
+        self.account.lock().limit = limit_bytes;
+    }
+
+    /// Bytes that all models and sessions hold.
+    pub fn used_bytes(&self) -> u64 {
+        self.account.lock().used
+    }
+
     fn new(kind: Opened, name: String) -> Device {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Device { kind, name, id: NEXT.fetch_add(1, Ordering::Relaxed) }
+        let account = SharedAccount::default();
+        Device { kind, name, id: NEXT.fetch_add(1, Ordering::Relaxed), account }
     }
 
     /// The adapter's or the CPU's name.
@@ -316,96 +352,6 @@ fn no_such_device(asked: &str, adapters: &[(wgpu::Adapter, GpuDescription)]) -> 
 fn features_of(offered: Features) -> Features {
     let used = Features::TIMESTAMP_QUERY_INSIDE_PASSES | Features::PIPELINE_CACHE;
     FEATURES.iter().fold(used, |all, (_, bit)| all | *bit) & offered
-}
-
-/// A wgpu device with the runtime's state of it.
-#[derive(Clone, Debug)]
-pub(crate) struct GpuDevice {
-    pub device: wgpu::Device,
-    pub queue: wgpu::Queue,
-    pub description: Arc<GpuDescription>,
-    pub limits: wgpu::Limits,
-    /// The driver's pipeline cache, if it has one.
-    pub disk_cache: Option<Arc<DiskCache>>,
-    /// The reason, once the device is lost.
-    lost: Arc<Mutex<Option<String>>>,
-}
-
-impl GpuDevice {
-    /// Requests a device with all [`FEATURES`] of the adapter, and its full limits.
-    fn request(adapter: &wgpu::Adapter, description: GpuDescription) -> Result<GpuDevice, Error> {
-        GpuDevice::request_with(adapter, description, features_of(adapter.features()), adapter.limits())
-    }
-
-    fn request_with(
-        adapter: &wgpu::Adapter,
-        description: GpuDescription,
-        required_features: Features,
-        required_limits: wgpu::Limits,
-    ) -> Result<GpuDevice, Error> {
-        let descriptor = wgpu::DeviceDescriptor {
-            label: Some("monopour"),
-            required_features,
-            required_limits,
-            ..Default::default()
-        };
-        let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
-            .map_err(|error| Error::DeviceRequest { adapter: description.name.clone(), message: error.to_string() })?;
-        // Errors are caught by scopes; uncaught ones are logged, because wgpu's default is to panic.
-        device.on_uncaptured_error(Arc::new(|error| log::error!("device error outside of any scope: {error}")));
-        let lost = Arc::new(Mutex::new(None));
-        let cell = lost.clone();
-        device.set_device_lost_callback(move |reason, message| {
-            *cell.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("{reason:?}: {message}"));
-        });
-        let limits = device.limits();
-        let disk_cache = DiskCache::open(&device, &adapter.get_info()).map(Arc::new);
-        Ok(GpuDevice { device, queue, description: Arc::new(description), limits, disk_cache, lost })
-    }
-
-    /// Runs `f`; device errors meanwhile become [`Error`]s.
-    pub fn scoped<T>(&self, doing: &str, f: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-        let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
-        let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let outcome = f();
-        // In reverse order, as wgpu requires; natively the futures are ready at once.
-        let reports = [validation, internal, memory].map(|scope| pollster::block_on(scope.pop()));
-        if let Some(message) = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone() {
-            return Err(Error::DeviceLost { message });
-        }
-        let report = reports.into_iter().flatten().next();
-        // An error from `f` itself is more precise than its consequences; but a failed wait follows from a rejection.
-        let value = match outcome {
-            Err(Error::DeviceLost { .. }) if report.is_some() => None,
-            outcome => Some(outcome?),
-        };
-        match report {
-            None => value.ok_or_else(|| Error::DeviceLost { message: "nothing was submitted".into() }),
-            Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::OutOfMemory { asked_bytes: 0 }),
-            Some(error) => Err(Error::Rejected { doing: doing.to_owned(), message: one_line(&error) }),
-        }
-    }
-
-    /// Waits until all submissions are done.
-    pub fn wait(&self, submission: Option<wgpu::SubmissionIndex>) -> Result<(), Error> {
-        let poll = wgpu::PollType::Wait { submission_index: submission, timeout: None };
-        self.device.poll(poll).map(|_| ()).map_err(|error| Error::DeviceLost { message: error.to_string() })
-    }
-}
-
-/// An error and its causes on one line.
-fn one_line(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -7,42 +7,61 @@ use std::time::Instant;
 
 use monopour_program::{GpuKernel, Kernel, Program, Variant};
 
+use crate::buffer::GpuBuffer;
 use crate::device::GpuDevice;
 use crate::error::Error;
-use crate::executor::gpu::GpuBackend;
-use crate::executor::{Constant, Engine};
+use crate::executor::Constant;
+use crate::executor::gpu::make_buffer;
 use crate::pipeline_cache::Pipeline;
-use crate::pool::SharedAccount;
+use crate::pool::{Pool, SharedAccount};
 use crate::upload::Uploader;
 use crate::validate::{self, STACK_BYTES};
 
-/// A program's pipelines, and their cost.
-pub(crate) struct Built {
+/// A program's pipelines with those of the runtime that it uses, and their cost: once for all sessions.
+#[derive(Debug)]
+pub(crate) struct Kernels {
     /// One per kernel, in order.
     pub pipelines: Vec<Pipeline>,
-    /// Number of pipelines created.
+    /// Pipelines of the runtime, by kernel and constant.
+    utilities: Mutex<HashMap<(&'static str, u32), Arc<Pipeline>>>,
+    /// Number of pipelines created for the program.
     pub count: u64,
-    /// Total wall time.
+    /// Total wall time to do so.
     pub elapsed_ms: f64,
 }
+
+impl Kernels {
+    /// The pipeline of the runtime with this name and constant, and whether this call created it by `make`.
+    pub fn utility(&self, name: (&'static str, u32), make: impl FnOnce() -> Pipeline) -> (Arc<Pipeline>, bool) {
+        let mut utilities = self.utilities.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = utilities.get(&name) {
+            return (pipeline.clone(), false);
+        }
+        let pipeline = Arc::new(make());
+        utilities.insert(name, pipeline.clone());
+        (pipeline, true)
+    }
+}
+
+/// Constants on a device.
+pub(crate) type Constants = Vec<Constant<GpuBuffer>>;
 
 /// Builds kernels on other threads, while this one uploads constants. Those of a program that is not trusted are validated.
 ///
 /// # Errors
 /// Those of [`Pipeline::new`], of the first kernel that fails; the device's errors.
-pub(crate) fn prepare(
-    engine: &mut Engine<GpuBackend>,
+pub(crate) fn load(
+    gpu: &GpuDevice,
     (program, variant, is_trusted): (&Program, &Variant, bool),
-    account: &SharedAccount,
-) -> Result<(), Error> {
-    let gpu = engine.backend.gpu.clone();
+    (pool, account): (&Arc<Pool<GpuBuffer>>, &SharedAccount),
+) -> Result<(Kernels, Constants), Error> {
     let kernels = variant.kernels.iter().filter_map(|k| if let Kernel::Gpu(k) = k { Some(k) } else { None });
     let kernels: Vec<&GpuKernel> = kernels.collect();
-    let built = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let building = std::thread::Builder::new().stack_size(STACK_BYTES);
-        let building = building.spawn_scoped(scope, || build(&gpu, &kernels, is_trusted));
+        let building = building.spawn_scoped(scope, || build(gpu, &kernels, is_trusted));
         let building = building.map_err(|error| Error::native(format!("no thread: {error}")))?;
-        let uploaded = gpu.scoped("uploading constants", || upload_constants(engine, program, account));
+        let uploaded = gpu.scoped("uploading constants", || upload_constants(gpu, program, (pool, account)));
         let built = match building.join() {
             Ok(built) => built,
             // The device API's own defects, which a file that no one vouches for may find.
@@ -53,30 +72,35 @@ pub(crate) fn prepare(
             Err(panic) => std::panic::resume_unwind(panic),
         };
         // A kernel that the device rejects is more specific than an upload that failed beside it.
-        built.and_then(|built| uploaded.map(|()| built))
-    })?;
-    engine.backend.take_kernels(built);
-    Ok(())
+        built.and_then(|built| Ok((built, uploaded?)))
+    })
 }
 
-fn upload_constants(engine: &mut Engine<GpuBackend>, program: &Program, account: &SharedAccount) -> Result<(), Error> {
-    let gpu = engine.backend.gpu.clone();
-    let mut uploader = Uploader::new(&gpu, account);
-    for constant in &program.constants {
+fn upload_constants(
+    gpu: &GpuDevice,
+    program: &Program,
+    (pool, account): (&Arc<Pool<GpuBuffer>>, &SharedAccount),
+) -> Result<Constants, Error> {
+    let mut uploader = Uploader::new(gpu, account);
+    let constants = program.constants.iter().map(|constant| {
         let data = constant.data.bytes();
         let bytes = data.len() as u64;
-        let buffer = Arc::new(engine.take(bytes)?);
+        let buffer = Arc::new(pool.take(bytes, |bytes| make_buffer(gpu, bytes))?);
         uploader.write(&buffer, data)?;
-        engine.constants.push(Constant { buffer, bytes });
+        Ok(Constant { buffer, bytes })
+    });
+    let constants = constants.collect::<Result<Constants, Error>>()?;
+    if !constants.is_empty() {
+        uploader.finish()?;
     }
-    if program.constants.is_empty() { Ok(()) } else { uploader.finish() }
+    Ok(constants)
 }
 
 /// Builds the pipelines of `kernels`.
 ///
 /// # Errors
 /// Those of [`Pipeline::new`], of the first kernel that fails.
-fn build(gpu: &GpuDevice, kernels: &[&GpuKernel], is_trusted: bool) -> Result<Built, Error> {
+fn build(gpu: &GpuDevice, kernels: &[&GpuKernel], is_trusted: bool) -> Result<Kernels, Error> {
     let start = Instant::now();
     if !is_trusted {
         let checked = on_all_cores(kernels.len(), |n| validate::check(kernels[n]));
@@ -92,7 +116,8 @@ fn build(gpu: &GpuDevice, kernels: &[&GpuKernel], is_trusted: bool) -> Result<Bu
     }
     let count = made.len() as u64;
     let pipelines = positions.into_iter().zip(kernels).map(|(n, kernel)| made[n].of(kernel)).collect();
-    Ok(Built { pipelines, count, elapsed_ms: start.elapsed().as_secs_f64() * 1e3 })
+    let elapsed_ms = start.elapsed().as_secs_f64() * 1e3;
+    Ok(Kernels { pipelines, utilities: Mutex::default(), count, elapsed_ms })
 }
 
 /// The first of each group of equal kernels, and for each kernel the index of its group. Counts for `--stats` are ignored.

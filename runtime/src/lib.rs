@@ -15,6 +15,9 @@
 //! A program from a file is not trusted: it runs on a GPU, its kernels validated and its host function interpreted, unless the
 //! caller vouches for it with `Program::trust`. Without the feature `native` (on by default) no machine code runs at all.
 //!
+//! [`Session::load`] makes a [`Model`] of its own. Several sessions of one model share its kernels and constants. An
+//! application with a wgpu device of its own hands it over with [`Device::from_wgpu`], and keeps its callbacks and error scopes.
+//!
 //! For consecutive runs, [`Session::upload`], [`Session::execute`] and [`Session::readback`] are the three
 //! steps of [`Session::run`]: inputs stay on the device, and outputs are loans that return to the session's pool on drop.
 //!
@@ -22,7 +25,7 @@
 //!
 //! * `error`, `stats`, `trace`: errors, measurements, spans for `--trace`.
 //! * `pool`, `buffer`: pooled buffers, tensors on host and device.
-//! * `device`, `hal`, `disk_cache`: devices of the machine, unchecked wgpu calls, the driver's pipeline cache.
+//! * `device`, `hal`, `disk_cache`: devices of the machine and of the caller, unchecked wgpu calls, the driver's pipeline cache.
 //! * `pipeline_cache`, `kernels`: pipelines and bind groups, building them on all cores.
 //! * `upload`, `readback`, `timing`: transfers, timestamps.
 //! * `memory`: memory of the CPU target.
@@ -31,10 +34,12 @@
 //! * `validate`: kernels of programs that are not trusted.
 //! * `scalar`, `interpret`, `host_function`: host code that is data, and the choice of a form.
 //! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU; `threads`: the CPU's threads.
-//! * `session`: a program loaded on a device; `session/choice`: the variant that runs; `session/named`: runs
-//!   by the names of inputs and results.
+//! * `choice`, `model`: the variant that runs, and a program loaded on a device, once for all sessions.
+//! * `session`: a model with the memory of its runs; `session/core`: that memory and the runs; `session/record`: measurements;
+//!   `session/named`: runs by the names of inputs and results.
 
 mod buffer;
+mod choice;
 mod device;
 mod disk_cache;
 mod error;
@@ -50,6 +55,7 @@ mod host_function;
 mod interpret;
 mod kernels;
 mod memory;
+mod model;
 #[cfg(all(feature = "native", unix))]
 mod native;
 mod pipeline_cache;
@@ -70,6 +76,9 @@ pub use buffer::{DeviceTensor, HostTensor};
 pub use device::{Device, DeviceChoice, DeviceInfo, DeviceKind, InternalCounters, devices};
 pub use error::Error;
 pub use host_function::HostForm;
+pub use model::Model;
 pub use session::{LeakReport, Options, Session};
 pub use stats::{GpuTimes, RunCounts, RunTimes, Stats, SteadyState};
 pub use trace::Span;
+/// The device API, in the version that [`Device::from_wgpu`] takes.
+pub use wgpu;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use monopour_program::{Access, Backend, GpuFeature, GpuKernel, MAX_NUMBER_BYTES};
 
@@ -27,7 +28,7 @@ pub(crate) struct Pipeline {
     layout: wgpu::BindGroupLayout,
     pub kernel: GpuKernel,
     /// The same kernel with every binding writable, for buffers bound twice; see [`Pipeline::shared`].
-    shared: Option<Box<Pipeline>>,
+    shared: OnceLock<Box<Pipeline>>,
     module: wgpu::ShaderModule,
     /// Bindings are rounded up to a multiple of this.
     granularity: u64,
@@ -124,7 +125,7 @@ impl Pipeline {
         });
         let PipelineOptions { granularity, is_trusted, .. } = options;
         let module = module.clone();
-        Pipeline { pipeline, layout, kernel: kernel.clone(), shared: None, module, granularity, is_trusted }
+        Pipeline { pipeline, layout, kernel: kernel.clone(), shared: OnceLock::new(), module, granularity, is_trusted }
     }
 
     /// The same pipeline for a kernel of the same code.
@@ -133,7 +134,7 @@ impl Pipeline {
             pipeline: self.pipeline.clone(),
             layout: self.layout.clone(),
             kernel: kernel.clone(),
-            shared: None,
+            shared: OnceLock::new(),
             module: self.module.clone(),
             granularity: self.granularity,
             is_trusted: self.is_trusted,
@@ -142,14 +143,15 @@ impl Pipeline {
 
     /// The kernel with every binding writable, and whether this call created it: wgpu allows one buffer several times in a
     /// dispatch only if all its bindings are of one kind.
-    pub fn shared(&mut self, gpu: &GpuDevice) -> (&Pipeline, bool) {
-        let is_new = self.shared.is_none();
-        let (kernel, module) = (&self.kernel, &self.module);
-        let options = PipelineOptions { constants: &[], granularity: self.granularity, is_trusted: self.is_trusted };
-        let shared = self.shared.get_or_insert_with(|| {
-            let mut kernel = kernel.clone();
+    pub fn shared(&self, gpu: &GpuDevice) -> (&Pipeline, bool) {
+        let mut is_new = false;
+        let shared = self.shared.get_or_init(|| {
+            is_new = true;
+            let mut kernel = self.kernel.clone();
             kernel.bindings.iter_mut().for_each(|binding| binding.access = Access::ReadWrite);
-            Box::new(Pipeline::with_module(gpu, &kernel, module, options))
+            let (granularity, is_trusted) = (self.granularity, self.is_trusted);
+            let options = PipelineOptions { constants: &[], granularity, is_trusted };
+            Box::new(Pipeline::with_module(gpu, &kernel, &self.module, options))
         });
         (shared, is_new)
     }

@@ -28,44 +28,71 @@ pub(crate) struct Account {
     pub buffers_alive: u64,
 }
 
-/// The account behind its lock.
+/// The account behind its lock, part of others: a session's is part of its model's, which is part of the device's.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SharedAccount(Arc<Mutex<Account>>);
+pub(crate) struct SharedAccount {
+    own: Arc<Mutex<Account>>,
+    whole: Option<Arc<SharedAccount>>,
+}
 
 impl SharedAccount {
-    pub fn new(limit: Option<u64>) -> SharedAccount {
-        SharedAccount(Arc::new(Mutex::new(Account { limit, ..Account::default() })))
+    /// An account with its own limit, that is also booked on this one.
+    pub fn part(&self, limit: Option<u64>) -> SharedAccount {
+        let own = Arc::new(Mutex::new(Account { limit, ..Account::default() }));
+        SharedAccount { own, whole: Some(Arc::new(self.clone())) }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Account> {
         // Counters stay meaningful if another thread panicked between two of them.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Books `bytes`, or returns the limit's error.
     pub fn reserve(&self, bytes: u64) -> Result<(), Error> {
-        let mut account = self.lock();
-        let used = account.used.saturating_add(bytes);
-        if let Some(limit_bytes) = account.limit.filter(|&limit| used > limit) {
-            return Err(Error::MemoryLimit { asked_bytes: bytes, used_bytes: account.used, limit_bytes });
+        if let Some(whole) = &self.whole {
+            whole.reserve(bytes)?;
         }
-        account.used = used;
-        account.peak = account.peak.max(used);
-        account.buffers_created += 1;
-        account.buffers_alive += 1;
-        Ok(())
+        let booked = self.lock().reserve(bytes);
+        if let (Err(_), Some(whole)) = (&booked, &self.whole) {
+            whole.cancel(bytes);
+        }
+        booked
     }
 
     pub fn release(&self, bytes: u64) {
         let mut account = self.lock();
         account.used -= bytes;
         account.buffers_alive -= 1;
+        drop(account);
+        if let Some(whole) = &self.whole {
+            whole.release(bytes);
+        }
     }
 
     /// Cancels a reservation whose buffer could not be created.
     fn cancel(&self, bytes: u64) {
-        self.release(bytes);
-        self.lock().buffers_created -= 1;
+        let mut account = self.lock();
+        account.used -= bytes;
+        account.buffers_alive -= 1;
+        account.buffers_created -= 1;
+        drop(account);
+        if let Some(whole) = &self.whole {
+            whole.cancel(bytes);
+        }
+    }
+}
+
+impl Account {
+    fn reserve(&mut self, bytes: u64) -> Result<(), Error> {
+        let used = self.used.saturating_add(bytes);
+        if let Some(limit_bytes) = self.limit.filter(|&limit| used > limit) {
+            return Err(Error::MemoryLimit { asked_bytes: bytes, used_bytes: self.used, limit_bytes });
+        }
+        self.used = used;
+        self.peak = self.peak.max(used);
+        self.buffers_created += 1;
+        self.buffers_alive += 1;
+        Ok(())
     }
 }
 
@@ -214,7 +241,7 @@ mod tests {
     }
 
     fn pool(limit: Option<u64>) -> (SharedAccount, Arc<Pool<Fake>>) {
-        let account = SharedAccount::new(limit);
+        let account = SharedAccount::default().part(limit);
         (account.clone(), Pool::new(account))
     }
 

@@ -19,8 +19,7 @@ pub(crate) fn read(
     let make = |size: u64| {
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let descriptor = wgpu::BufferDescriptor { label: Some("readback"), size, usage, mapped_at_creation: false };
-        // Staging buffers are never bound, so they need no id.
-        Ok(GpuBuffer { buffer: gpu.device.create_buffer(&descriptor), uid: 0 })
+        Ok(GpuBuffer::new(gpu.device.create_buffer(&descriptor)))
     };
     let descriptor = wgpu::CommandEncoderDescriptor { label: Some("readback") };
     let mut encoder = gpu.device.create_command_encoder(&descriptor);
@@ -33,7 +32,7 @@ pub(crate) fn read(
         }
         staged.push((loan, bytes, words));
     }
-    let submission = gpu.queue.submit([encoder.finish()]);
+    let submission = gpu.submit(Some(encoder.finish()))?;
     gpu.wait(Some(submission))?;
     let read = staged.iter().map(|(loan, bytes, words)| {
         if *words == 0 {

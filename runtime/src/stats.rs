@@ -110,25 +110,75 @@ pub struct Stats {
     pub steady_state: SteadyState,
 }
 
-/// The order statistics of `times`; `None` without any.
-pub(crate) fn summarize(times: &[f64]) -> Option<RunTimes> {
-    let mut sorted = times.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let (&min, &max) = (sorted.first()?, sorted.last()?);
-    // Nearest rank: a percentile is always a measured time.
-    let rank = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100).clamp(1, sorted.len()) - 1];
-    Some(RunTimes { min, median: rank(50), p95: rank(95), max })
+/// Most times kept: a session that runs for days does not grow.
+const MAX_SAMPLES: usize = 4096;
+
+/// Times of runs: all of them up to a number, then a fair choice. The number, the fastest and the slowest are exact.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Samples {
+    kept: Vec<f64>,
+    seen: usize,
+    range: Option<(f64, f64)>,
+    random: u64,
+}
+
+impl Samples {
+    pub fn push(&mut self, time: f64) {
+        self.seen += 1;
+        let (min, max) = self.range.unwrap_or((time, time));
+        self.range = Some((min.min(time), max.max(time)));
+        if self.kept.len() < MAX_SAMPLES {
+            self.kept.push(time);
+            return;
+        }
+        // Each time of all so far is kept with the same chance.
+        self.random = self.random.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let at = (self.random >> 33) as usize % self.seen;
+        if let Some(kept) = self.kept.get_mut(at) {
+            *kept = time;
+        }
+    }
+
+    /// The number of times.
+    pub fn count(&self) -> usize {
+        self.seen
+    }
+
+    /// The order statistics; `None` without any time.
+    pub fn summarize(&self) -> Option<RunTimes> {
+        let (min, max) = self.range?;
+        let mut sorted = self.kept.clone();
+        sorted.sort_by(f64::total_cmp);
+        // Nearest rank: a percentile is always a measured time.
+        let rank = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100).clamp(1, sorted.len()) - 1];
+        Some(RunTimes { min, median: rank(50), p95: rank(95), max })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn of(times: impl IntoIterator<Item = f64>) -> Samples {
+        let mut samples = Samples::default();
+        times.into_iter().for_each(|time| samples.push(time));
+        samples
+    }
+
     #[test]
     fn order_statistics_are_measured_times() {
-        assert_eq!(summarize(&[]), None);
-        assert_eq!(summarize(&[3.0]), Some(RunTimes { min: 3.0, median: 3.0, p95: 3.0, max: 3.0 }));
-        let times: Vec<f64> = (1..=100).rev().map(f64::from).collect();
-        assert_eq!(summarize(&times), Some(RunTimes { min: 1.0, median: 50.0, p95: 95.0, max: 100.0 }));
+        assert_eq!(of([]).summarize(), None);
+        assert_eq!(of([3.0]).summarize(), Some(RunTimes { min: 3.0, median: 3.0, p95: 3.0, max: 3.0 }));
+        let times = RunTimes { min: 1.0, median: 50.0, p95: 95.0, max: 100.0 };
+        assert_eq!(of((1..=100).rev().map(f64::from)).summarize(), Some(times));
+    }
+
+    #[test]
+    fn many_times_are_a_fair_choice_of_constant_size() {
+        let samples = of((1..=1_000_000).map(f64::from));
+        assert_eq!((samples.count(), samples.kept.len()), (1_000_000, MAX_SAMPLES));
+        let times = samples.summarize().unwrap();
+        assert_eq!((times.min, times.max), (1.0, 1e6));
+        assert!((480e3..520e3).contains(&times.median) && (940e3..960e3).contains(&times.p95), "{times:?}");
     }
 }

@@ -111,8 +111,15 @@ pub(crate) fn map_to_vec(gpu: &GpuDevice, buffer: &wgpu::Buffer, bytes: u64) -> 
         // The receiver lives until the end of this function; a failed send has no receiver to inform.
         let _ = sender.send(outcome);
     });
-    gpu.wait(None)?;
-    let outcome = receiver.try_recv().map_err(|error| rejected(error.to_string()))?;
+    // The buffer is idle, so that a poll maps it; to wait for it would wait for others' work on the device too.
+    let _ = gpu.poll(wgpu::PollType::Poll);
+    let outcome = match receiver.try_recv() {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            gpu.wait(None)?;
+            receiver.try_recv().map_err(|error| rejected(error.to_string()))?
+        }
+    };
     outcome.map_err(|error| rejected(error.to_string()))?;
     let data = {
         let view = buffer.get_mapped_range(0..bytes).map_err(|error| rejected(error.to_string()))?;

@@ -59,7 +59,7 @@ impl<'d> Uploader<'d> {
 
     /// Waits until all writes are done.
     pub fn finish(&mut self) -> Result<(), Error> {
-        let submission = self.gpu.queue.submit([]);
+        let submission = self.gpu.submit(None)?;
         self.in_flight = 0;
         self.gpu.wait(Some(submission))
     }
@@ -113,7 +113,7 @@ impl<'d> Uploader<'d> {
         let descriptor = wgpu::CommandEncoderDescriptor { label: Some("upload") };
         let mut encoder = self.gpu.device.create_command_encoder(&descriptor);
         encoder.copy_buffer_to_buffer(&staging.buffer, 0, &buffer.buffer, at, Some(bytes));
-        staging.busy = Some(self.gpu.queue.submit([encoder.finish()]));
+        staging.busy = Some(self.gpu.submit(Some(encoder.finish()))?);
         Ok(())
     }
 }

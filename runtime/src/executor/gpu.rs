@@ -4,6 +4,7 @@ mod copies;
 mod recording;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
@@ -13,7 +14,7 @@ use super::{Arg, Backend, Copy, Gate};
 use crate::buffer::GpuBuffer;
 use crate::device::GpuDevice;
 use crate::error::Error;
-use crate::kernels::Built;
+use crate::kernels::Kernels;
 use crate::pipeline_cache::{BindGroups, Pipeline};
 use crate::pool::SharedAccount;
 use crate::stats::RunCounts;
@@ -33,16 +34,35 @@ const WRITE_WORDS: usize = 7;
 /// Invocations per workgroup of the fill kernel.
 const FILL_WORKGROUP: u64 = 256;
 
+/// A buffer for tensors.
+///
+/// # Errors
+/// [`Error::Limit`].
+pub(crate) fn make_buffer(gpu: &GpuDevice, bytes: u64) -> Result<GpuBuffer, Error> {
+    use wgpu::BufferUsages as Usages;
+    create(gpu, bytes, Usages::STORAGE | Usages::COPY_SRC | Usages::COPY_DST)
+}
+
+fn create(gpu: &GpuDevice, bytes: u64, usage: wgpu::BufferUsages) -> Result<GpuBuffer, Error> {
+    let offered = gpu.limits.max_buffer_size;
+    if bytes > offered {
+        let subject = format!("a buffer of {bytes} bytes");
+        return Err(Error::Limit { subject, limit: "buffer size", needed: bytes, offered });
+    }
+    let descriptor = wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false };
+    Ok(GpuBuffer::new(gpu.device.create_buffer(&descriptor)))
+}
+
 /// Kernels and the recording of a run.
 pub(crate) struct GpuBackend {
     pub gpu: GpuDevice,
-    pipelines: Vec<Pipeline>,
+    kernels: Arc<Kernels>,
     /// Utility pipelines by fill pattern; their numbers follow those of the kernels.
-    fills: HashMap<u32, (u64, Pipeline)>,
+    fills: HashMap<u32, (u64, Arc<Pipeline>)>,
     /// The utility pipeline that writes a scalar.
-    write: Option<Pipeline>,
+    write: Option<Arc<Pipeline>>,
     /// The utility pipeline that copies bytes.
-    copy: Option<Pipeline>,
+    copy: Option<Arc<Pipeline>>,
     /// The staging buffer for reads.
     staging: Option<wgpu::Buffer>,
     /// Scalars of kernels without immediates.
@@ -51,7 +71,6 @@ pub(crate) struct GpuBackend {
     pub pipelines_created: u64,
     /// Time to create them.
     pub kernels_ms: f64,
-    next_uid: u64,
     recording: Option<Recording>,
     /// Submissions of this run that freed memory for further buffers.
     early_submits: u64,
@@ -69,25 +88,25 @@ pub(crate) struct GpuBackend {
 }
 
 impl GpuBackend {
-    /// A backend without kernels; [`GpuBackend::take_kernels`] gives them.
+    /// A backend that runs `kernels`.
     pub fn new(
-        gpu: GpuDevice,
+        (gpu, kernels): (GpuDevice, Arc<Kernels>),
         account: SharedAccount,
         (with_timing, with_trace): (bool, bool),
     ) -> Result<GpuBackend, Error> {
-        let timing = if with_timing || with_trace { Timing::new(&gpu, with_trace, &account)? } else { None };
+        let timing = || if with_timing || with_trace { Timing::new(&gpu, with_trace, &account) } else { Ok(None) };
+        let timing = gpu.scoped("timestamps", timing)?;
         Ok(GpuBackend {
-            pipelines_created: 0,
-            kernels_ms: 0.0,
+            pipelines_created: kernels.count,
+            kernels_ms: kernels.elapsed_ms,
             gpu,
-            pipelines: Vec::new(),
+            kernels,
             fills: HashMap::new(),
             write: None,
             copy: None,
             staging: None,
             numbers: None,
             bind_groups: BindGroups::default(),
-            next_uid: 0,
             recording: None,
             early_submits: 0,
             scratch: Vec::new(),
@@ -100,32 +119,14 @@ impl GpuBackend {
         })
     }
 
-    /// Takes the pipelines of the program's kernels.
-    pub fn take_kernels(&mut self, built: Built) {
-        self.pipelines = built.pipelines;
-        self.pipelines_created += built.count;
-        self.kernels_ms += built.elapsed_ms;
-    }
-
     /// A utility pipeline of the runtime.
-    fn utility(&mut self, kernel: &GpuKernel, constants: &[(&str, f64)]) -> Pipeline {
+    fn utility(&mut self, name: (&'static str, u32), kernel: &GpuKernel, constants: &[(&str, f64)]) -> Arc<Pipeline> {
         let start = Instant::now();
-        let pipeline = Pipeline::utility(&self.gpu, kernel, constants);
-        self.pipelines_created += 1;
+        let make = || Pipeline::utility(&self.gpu, kernel, constants);
+        let (pipeline, is_new) = self.kernels.utility(name, make);
+        self.pipelines_created += u64::from(is_new);
         self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
         pipeline
-    }
-
-    fn create(&mut self, bytes: u64, usage: wgpu::BufferUsages) -> Result<GpuBuffer, Error> {
-        let offered = self.gpu.limits.max_buffer_size;
-        if bytes > offered {
-            let subject = format!("a buffer of {bytes} bytes");
-            return Err(Error::Limit { subject, limit: "buffer size", needed: bytes, offered });
-        }
-        let descriptor = wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false };
-        let buffer = self.gpu.device.create_buffer(&descriptor);
-        self.next_uid += 1;
-        Ok(GpuBuffer { buffer, uid: self.next_uid })
     }
 
     fn recording(&mut self) -> &mut Recording {
@@ -135,7 +136,7 @@ impl GpuBackend {
     /// The kernel of a prepared pipeline.
     fn kernel_of(&self, id: PipelineId) -> &GpuKernel {
         let utility = match id {
-            PipelineId::Kernel(index) | PipelineId::Shared(index) => return &self.pipelines[index].kernel,
+            PipelineId::Kernel(index) | PipelineId::Shared(index) => return &self.kernels.pipelines[index].kernel,
             PipelineId::Fill(pattern) => return &self.fills[&pattern].1.kernel,
             PipelineId::Copy => &self.copy,
             PipelineId::Write => &self.write,
@@ -157,7 +158,7 @@ impl GpuBackend {
             return Ok(Some(at));
         }
         // Submitted dispatches no longer need their scalars here.
-        self.submit();
+        self.submit()?;
         Ok(place(self))
     }
 
@@ -171,10 +172,10 @@ impl GpuBackend {
     ) -> Result<(), Error> {
         let offset = self.place_numbers(id, scalars)?;
         let (number, pipeline) = match id {
-            PipelineId::Kernel(index) => (index as u64, &self.pipelines[index]),
+            PipelineId::Kernel(index) => (index as u64, &self.kernels.pipelines[index]),
             PipelineId::Shared(index) => {
                 let start = Instant::now();
-                let (pipeline, is_new) = self.pipelines[index].shared(&self.gpu);
+                let (pipeline, is_new) = self.kernels.pipelines[index].shared(&self.gpu);
                 if is_new {
                     self.pipelines_created += 1;
                     self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
@@ -184,15 +185,15 @@ impl GpuBackend {
             }
             PipelineId::Copy => {
                 let pipeline = self.copy.as_ref().expect("invariant: prepared before it is used");
-                (COPY_NUMBER, pipeline)
+                (COPY_NUMBER, &**pipeline)
             }
             PipelineId::Write => {
                 let pipeline = self.write.as_ref().expect("invariant: prepared before it is used");
-                (WRITE_NUMBER, pipeline)
+                (WRITE_NUMBER, &**pipeline)
             }
             PipelineId::Fill(pattern) => {
                 let (number, pipeline) = &self.fills[&pattern];
-                (*number, pipeline)
+                (*number, &**pipeline)
             }
         };
         let numbers = self.numbers.as_ref().filter(|_| offset.is_some()).map(|numbers| &numbers.buffer);
@@ -265,27 +266,27 @@ impl GpuBackend {
             scalars: vec![4; WRITE_WORDS],
             ..GpuKernel::default()
         };
-        self.write = Some(self.numbers_utility(kernel));
+        self.write = Some(self.numbers_utility("write", kernel));
     }
 
     /// A utility pipeline with parameters as immediates, or in a buffer on devices without them.
-    fn numbers_utility(&mut self, mut kernel: GpuKernel) -> Pipeline {
+    fn numbers_utility(&mut self, name: &'static str, mut kernel: GpuKernel) -> Arc<Pipeline> {
         if self.gpu.description.has(GpuFeature::Immediates) {
             kernel.features = vec![GpuFeature::Immediates];
         } else {
             let binding = format!("@group(0) @binding({}) var<uniform>", kernel.bindings.len());
             kernel.wgsl = kernel.wgsl.replace("var<immediate>", &binding);
         }
-        self.utility(&kernel, &[])
+        self.utility((name, 0), &kernel, &[])
     }
 
     /// Submits the recording and starts an empty one.
-    fn submit(&mut self) -> Option<wgpu::SubmissionIndex> {
-        let mut recording = self.recording.take()?;
+    fn submit(&mut self) -> Result<Option<wgpu::SubmissionIndex>, Error> {
+        let Some(mut recording) = self.recording.take() else { return Ok(None) };
         recording.commands();
         self.early_submits += 1;
         self.flush_numbers();
-        Some(self.gpu.queue.submit([recording.encoder.finish()]))
+        self.gpu.submit(Some(recording.encoder.finish())).map(Some)
     }
 
     /// Writes the scalars of the next submission.
@@ -302,7 +303,7 @@ impl GpuBackend {
         }
         self.account.reserve(STAGING_BYTES)?;
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        let staging = match self.create(STAGING_BYTES, usage) {
+        let staging = match create(&self.gpu, STAGING_BYTES, usage) {
             Ok(staging) => staging.buffer,
             Err(error) => {
                 self.account.release(STAGING_BYTES);
@@ -325,8 +326,8 @@ impl GpuBackend {
             bindings: vec![Binding::of(Access::Write)],
             ..GpuKernel::default()
         };
-        let pipeline = self.utility(&kernel, &[("pattern", f64::from(pattern))]);
-        let number = (self.pipelines.len() + self.fills.len()) as u64;
+        let pipeline = self.utility(("fill", pattern), &kernel, &[("pattern", f64::from(pattern))]);
+        let number = (self.kernels.pipelines.len() + self.fills.len()) as u64;
         self.fills.insert(pattern, (number, pipeline));
     }
 
@@ -373,12 +374,11 @@ impl Backend for GpuBackend {
     }
 
     fn make(&mut self, bytes: u64) -> Result<GpuBuffer, Error> {
-        use wgpu::BufferUsages as Usages;
-        self.create(bytes, Usages::STORAGE | Usages::COPY_SRC | Usages::COPY_DST)
+        make_buffer(&self.gpu, bytes)
     }
 
     fn kernel(&self, index: usize) -> Option<(&str, usize, usize)> {
-        let kernel = &self.pipelines.get(index)?.kernel;
+        let kernel = &self.kernels.pipelines.get(index)?.kernel;
         Some((kernel.name.as_str(), kernel.bindings.len(), kernel.scalars.len()))
     }
 
@@ -390,8 +390,8 @@ impl Backend for GpuBackend {
         grid: [u64; 3],
         counts: &mut RunCounts,
     ) -> Result<(), Error> {
-        let described = &self.pipelines[kernel].kernel;
-        self.check(&self.pipelines[kernel], args, grid)?;
+        let described = &self.kernels.pipelines[kernel].kernel;
+        self.check(&self.kernels.pipelines[kernel], args, grid)?;
         counts.copies += u64::from(described.copies);
         counts.copied_bytes += described.copied_bytes;
         counts.dispatches += 1;
@@ -399,7 +399,7 @@ impl Backend for GpuBackend {
             return Ok(());
         }
         // The limits, checked above, fit 32 bits.
-        let pipeline = &self.pipelines[kernel];
+        let pipeline = &self.kernels.pipelines[kernel];
         let numbers = pipeline.kernel.numbers(scalars);
         let id = if Self::shares(pipeline, args) { PipelineId::Shared(kernel) } else { PipelineId::Kernel(kernel) };
         self.record(id, args, &numbers, grid.map(|extent| extent as u32))
@@ -411,7 +411,7 @@ impl Backend for GpuBackend {
         let words = (src.offset + src.bytes).next_multiple_of(WORD_BYTES) - start;
         let commands = self.recording().commands();
         commands.copy_buffer_to_buffer(&src.buffer.buffer, start, &staging, 0, Some(words));
-        let submission = self.submit();
+        let submission = self.submit()?;
         self.gpu.wait(submission)?;
         let data = map_to_vec(&self.gpu, &staging, words)?;
         counts.scalar_reads += 1;
@@ -494,7 +494,7 @@ impl Backend for GpuBackend {
             timing.resolve(commands);
         }
         self.flush_numbers();
-        let submission = self.gpu.queue.submit([recording.encoder.finish()]);
+        let submission = self.gpu.submit(Some(recording.encoder.finish()))?;
         counts.submits += 1;
         self.gpu.wait(Some(submission))?;
         self.retire_scratch();
@@ -503,7 +503,7 @@ impl Backend for GpuBackend {
 
     fn forget_buffers(&mut self) -> Result<(), Error> {
         // Recorded commands hold their buffers until they have run: only then is their memory free.
-        if let Some(submission) = self.submit() {
+        if let Some(submission) = self.submit()? {
             self.gpu.wait(Some(submission))?;
         }
         for buffer in self.idle_scratch.drain(..) {

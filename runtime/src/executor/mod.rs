@@ -99,9 +99,16 @@ pub(crate) struct Arena<B: Physical> {
 }
 
 /// A constant's memory and its size.
+#[derive(Debug)]
 pub(crate) struct Constant<B: Physical> {
     pub buffer: Shared<B>,
     pub bytes: u64,
+}
+
+impl<B: Physical> Clone for Constant<B> {
+    fn clone(&self) -> Self {
+        Constant { buffer: self.buffer.clone(), bytes: self.bytes }
+    }
 }
 
 /// An input of a run.

@@ -3,51 +3,12 @@
 use std::sync::Arc;
 
 use monopour_contract::RuntimeFunction as F;
-use monopour_program::host::{HostBlock, HostConstant, HostOp, HostType, ScalarOp};
+use monopour_program::host::{HostBlock, HostOp, HostType, ScalarOp};
 use monopour_program::*;
 use monopour_runtime::{Device, DeviceChoice, Error, HostForm, HostTensor, Options, Session};
 
-use crate::support::{compile_c, cpu_variant, gpu, gpu_kernel, gpu_variant};
+use crate::support::{Code, INT, compile_c, cpu_variant, gpu, gpu_kernel, gpu_variant};
 use crate::trust::trusted;
-
-const INT: HostType = HostType::WORD;
-
-/// Builds host code: constants first, then registers as they are named.
-#[derive(Default)]
-struct Code(HostCode);
-
-impl Code {
-    fn constants(values: &[u64]) -> Code {
-        let constants = values.iter().map(|bits| HostConstant { ty: INT, bits: *bits }).collect();
-        Code(HostCode { constants, blocks: vec![HostBlock::default()], ..HostCode::default() })
-    }
-
-    fn register(&mut self, ty: HostType) -> u32 {
-        self.0.registers.push(ty);
-        self.0.registers_len() as u32 - 1
-    }
-
-    fn block(&mut self, block: HostBlock) -> u32 {
-        self.0.blocks.push(block);
-        self.0.blocks.len() as u32 - 1
-    }
-
-    fn add(&mut self, block: u32, op: HostOp) {
-        self.0.blocks[block as usize].ops.push(op);
-    }
-
-    fn call(&mut self, block: u32, function: F, arguments: &[u32]) -> u32 {
-        let result = function.result().map(|_| self.register(INT));
-        self.add(block, HostOp::Call { function, arguments: arguments.into(), result });
-        result.unwrap_or(0)
-    }
-
-    fn scalar(&mut self, block: u32, op: ScalarOp, operands: &[u32], ty: HostType) -> u32 {
-        let result = self.register(ty);
-        self.add(block, HostOp::Scalar { op, operands: operands.into(), result, location: None });
-        result
-    }
-}
 
 fn number(name: &str) -> TensorDesc {
     TensorDesc { name: name.into(), dtype: DType::I64, shape: vec![], donated: false, scalar: true }

@@ -4,6 +4,7 @@ mod cpu;
 mod data;
 mod devices;
 mod gpu;
+mod guest;
 mod pages;
 mod support;
 mod trust;

@@ -3,6 +3,8 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use monopour_contract::RuntimeFunction as F;
+use monopour_program::host::{HostBlock, HostConstant, HostOp, HostType, ScalarOp};
 use monopour_program::*;
 use monopour_runtime::{Device, DeviceChoice, Error};
 
@@ -145,4 +147,44 @@ pub fn gpu() -> Option<Device> {
 
 pub fn cpu() -> Device {
     Device::open(&DeviceChoice::Cpu).unwrap()
+}
+
+/// The type of integers of host code.
+pub const INT: HostType = HostType::WORD;
+
+/// Builds host code: constants first, then registers as they are named.
+#[derive(Default)]
+pub struct Code(pub HostCode);
+
+impl Code {
+    pub fn constants(values: &[u64]) -> Code {
+        let constants = values.iter().map(|bits| HostConstant { ty: INT, bits: *bits }).collect();
+        Code(HostCode { constants, blocks: vec![HostBlock::default()], ..HostCode::default() })
+    }
+
+    pub fn register(&mut self, ty: HostType) -> u32 {
+        self.0.registers.push(ty);
+        self.0.registers_len() as u32 - 1
+    }
+
+    pub fn block(&mut self, block: HostBlock) -> u32 {
+        self.0.blocks.push(block);
+        self.0.blocks.len() as u32 - 1
+    }
+
+    pub fn add(&mut self, block: u32, op: HostOp) {
+        self.0.blocks[block as usize].ops.push(op);
+    }
+
+    pub fn call(&mut self, block: u32, function: F, arguments: &[u32]) -> u32 {
+        let result = function.result().map(|_| self.register(INT));
+        self.add(block, HostOp::Call { function, arguments: arguments.into(), result });
+        result.unwrap_or(0)
+    }
+
+    pub fn scalar(&mut self, block: u32, op: ScalarOp, operands: &[u32], ty: HostType) -> u32 {
+        let result = self.register(ty);
+        self.add(block, HostOp::Scalar { op, operands: operands.into(), result, location: None });
+        result
+    }
 }

@@ -2,7 +2,7 @@
 
 use monopour_program::{Access, Binding, GpuKernel};
 
-use super::{FILL_WORKGROUP, GpuBackend, PipelineId, WORD_BYTES, WRITE_WINDOW};
+use super::{FILL_WORKGROUP, GpuBackend, PipelineId, WORD_BYTES, WRITE_WINDOW, make_buffer};
 use crate::buffer::GpuBuffer;
 use crate::error::Error;
 use crate::executor::{Arg, Copy};
@@ -15,7 +15,6 @@ const COPY_PIECE: u64 = 64 << 20;
 impl GpuBackend {
     /// A copy of whole words of `src`, until the run is done.
     pub(super) fn between(&mut self, src: &GpuBuffer, start: u64, words: u64) -> Result<GpuBuffer, Error> {
-        use wgpu::BufferUsages as Usages;
         // The smallest that will do, so that the same copies find the same buffers in every run.
         let fitting = self.idle_scratch.iter().enumerate().filter(|(_, idle)| idle.buffer.size() >= words);
         let found = fitting.min_by_key(|(_, idle)| idle.buffer.size()).map(|(at, _)| at);
@@ -25,7 +24,7 @@ impl GpuBackend {
             return Ok(between);
         }
         self.account.reserve(words)?;
-        let between = match self.create(words, Usages::STORAGE | Usages::COPY_SRC | Usages::COPY_DST) {
+        let between = match make_buffer(&self.gpu, words) {
             Ok(between) => between,
             Err(error) => {
                 self.account.release(words);
@@ -78,7 +77,7 @@ impl GpuBackend {
                 scalars: vec![4; 3],
                 ..GpuKernel::default()
             };
-            self.copy = Some(self.numbers_utility(kernel));
+            self.copy = Some(self.numbers_utility("copy", kernel));
         }
         let window = |buffer: &GpuBuffer, offset: u64| {
             let at = offset / WRITE_WINDOW * WRITE_WINDOW;

@@ -11,18 +11,18 @@ use crate::host_function::HostForm;
 const HAS_NATIVE: bool = cfg!(all(feature = "native", unix));
 
 /// The variant that runs, and the form of its host function: native code or data.
-pub(super) struct Choice {
+pub(crate) struct Choice {
     pub variant: usize,
     pub form: HostForm,
 }
 
 /// Whether the kernels of a variant are native code.
-pub(super) fn runs_native_kernels(variant: &Variant) -> bool {
+pub(crate) fn runs_native_kernels(variant: &Variant) -> bool {
     matches!(variant.target, Target::Cpu(_)) && !variant.kernels.is_empty()
 }
 
 /// The first variant whose requirements are all met.
-pub(super) fn choose(
+pub(crate) fn choose(
     device: &Device,
     program: &Program,
     (wanted, is_trusted): (HostForm, bool),

@@ -1,0 +1,427 @@
+//! What runs of a session work on: its host function, its memory, its measurements.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::buffer::{DeviceTensor, GpuBuffer, HostTensor, Storage, check_sizes};
+use crate::device::Opened;
+use crate::error::Error;
+use crate::executor::cpu::CpuBackend;
+use crate::executor::gpu::GpuBackend;
+use crate::executor::{Backend, Constant, Engine, Input, Value};
+use crate::ffi::NativeKernel;
+use crate::host_function::LoadedHost;
+use crate::model::{Model, Parts};
+use crate::pool::{Physical, Pool, SharedAccount};
+use crate::readback;
+use crate::session::record::{Created, Record};
+use crate::session::{LeakReport, Options};
+use crate::stats::{GpuTimes, RunCounts, Stats, SteadyState};
+use crate::threads::{Cost, Threads};
+use crate::trace::{Recorder, Span};
+use crate::upload::Uploader;
+
+/// The state of a session.
+pub(super) struct Core {
+    model: Arc<Model>,
+    host: LoadedHost,
+    engine: AnyEngine,
+    /// What this session takes.
+    account: SharedAccount,
+    threads: usize,
+    record: Record,
+}
+
+/// The two targets.
+#[allow(clippy::large_enum_variant, reason = "there is one per session")]
+enum AnyEngine {
+    Gpu { engine: Engine<GpuBackend>, staging: Arc<Pool<GpuBuffer>> },
+    Cpu(Engine<CpuBackend>),
+}
+
+impl Core {
+    pub fn new(model: Arc<Model>, account: SharedAccount, options: &Options) -> Result<Core, Error> {
+        let host = model.host(options.host_steps)?;
+        let mut threads = 1;
+        let engine = match (&model.device().kind, model.parts()) {
+            (Opened::Gpu(gpu), Parts::Gpu { kernels, constants, .. }) => {
+                let wanted = (options.timing, options.trace);
+                let backend = GpuBackend::new((gpu.clone(), kernels.clone()), account.clone(), wanted)?;
+                let engine = engine(backend, constants, &account);
+                AnyEngine::Gpu { engine, staging: Pool::new(account.clone()) }
+            }
+            (_, Parts::Cpu { constants, .. }) => {
+                let pool = Threads::new(options.threads)?;
+                threads = pool.count();
+                AnyEngine::Cpu(engine(cpu_backend(&model, pool, options.trace)?, constants, &account))
+            }
+            (Opened::Cpu, Parts::Gpu { .. }) => return Err(elsewhere()),
+        };
+        Ok(Core { model, host, engine, account, threads, record: Record::default() })
+    }
+
+    /// Puts inputs on the device, in the signature's order.
+    ///
+    /// # Errors
+    /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], and the device's errors.
+    pub fn upload(&mut self, inputs: &[HostTensor]) -> Result<Vec<DeviceTensor>, Error> {
+        let descs = &self.model.signature().inputs;
+        check_count(descs.len(), inputs.len())?;
+        descs.iter().zip(inputs).try_for_each(|(desc, input)| input.check(desc))?;
+        check_sizes(self.model.signature(), |size| inputs.get(size.input as usize)?.size(size.dim))?;
+        let start = Instant::now();
+        let data = descs.iter().zip(inputs).map(|(desc, input)| (desc.scalar, input.data()));
+        let account = self.account.clone();
+        let storages = match &mut self.engine {
+            AnyEngine::Gpu { engine, .. } => {
+                let gpu = engine.backend.gpu.clone();
+                gpu.scoped("uploading inputs", || {
+                    let mut uploader = Uploader::new(&gpu, &account);
+                    let storages: Result<Vec<_>, Error> = data
+                        .map(|(scalar, data)| {
+                            if scalar {
+                                return Ok(Storage::Scalar(bits(data)));
+                            }
+                            let loan = engine.take(data.len() as u64)?;
+                            uploader.write(&loan, data)?;
+                            Ok(Storage::Gpu(Arc::new(loan)))
+                        })
+                        .collect();
+                    uploader.finish()?;
+                    storages
+                })?
+            }
+            AnyEngine::Cpu(engine) => {
+                let storages: Result<Vec<_>, Error> = data
+                    .map(|(scalar, data)| {
+                        if scalar {
+                            return Ok(Storage::Scalar(bits(data)));
+                        }
+                        let loan = engine.take(data.len() as u64)?;
+                        loan.write(data);
+                        Ok(Storage::Cpu(Arc::new(loan)))
+                    })
+                    .collect();
+                storages?
+            }
+        };
+        self.record.upload = (elapsed_ms(start), inputs.iter().map(|input| input.data().len() as u64).sum());
+        let device = self.model.device().id;
+        let tensors = inputs.iter().zip(storages);
+        let tensors = tensors.map(|(t, storage)| DeviceTensor::new(t.dtype(), t.shape().to_vec(), device, storage));
+        Ok(tensors.collect())
+    }
+
+    /// Runs the program on device tensors, and waits until its last kernel is done.
+    /// Donated inputs are consumed.
+    ///
+    /// # Errors
+    /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], [`Error::Tensor`]; errors of host code or the device.
+    pub fn execute(&mut self, inputs: &[DeviceTensor]) -> Result<Vec<DeviceTensor>, Error> {
+        let storages = self.claim(inputs)?;
+        let descs = &self.model.signature().results;
+        let before = self.created();
+        match &mut self.engine {
+            AnyEngine::Gpu { engine, .. } => engine.backend.recorder.begin_run(),
+            AnyEngine::Cpu(engine) => engine.backend.recorder.begin_run(),
+        }
+        let start = Instant::now();
+        let (results, counts, leaked) = match &mut self.engine {
+            AnyEngine::Gpu { engine, .. } => {
+                let inputs = unwrap(storages, |storage| match storage {
+                    Storage::Gpu(buffer) => Some(Value::Buffer(buffer)),
+                    Storage::Scalar(bits) => Some(Value::Scalar(bits)),
+                    Storage::Cpu(_) => None,
+                })?;
+                let outcome = engine.run(&mut self.host, inputs, descs)?;
+                (wrap(outcome.results, Storage::Gpu), outcome.counts, outcome.leaked)
+            }
+            AnyEngine::Cpu(engine) => {
+                let inputs = unwrap(storages, |storage| match storage {
+                    Storage::Cpu(buffer) => Some(Value::Buffer(buffer)),
+                    Storage::Scalar(bits) => Some(Value::Scalar(bits)),
+                    Storage::Gpu(_) => None,
+                })?;
+                let outcome = engine.run(&mut self.host, inputs, descs)?;
+                (wrap(outcome.results, Storage::Cpu), outcome.counts, outcome.leaked)
+            }
+        };
+        let run_ms = elapsed_ms(start);
+        let gpu_ms = match &mut self.engine {
+            AnyEngine::Gpu { engine, .. } => {
+                engine.backend.after_run()?;
+                engine.backend.last_gpu_ms
+            }
+            AnyEngine::Cpu(_) => None,
+        };
+        self.book_run(run_ms, gpu_ms, (counts, leaked), before);
+        let (descs, device) = (&self.model.signature().results, self.model.device().id);
+        let tensors = descs.iter().zip(results);
+        Ok(tensors.map(|(d, (storage, shape))| DeviceTensor::new(d.dtype, shape, device, storage)).collect())
+    }
+
+    /// Copies tensors to the host.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] for a donated tensor, and the device's errors.
+    pub fn readback(&mut self, tensors: &[DeviceTensor]) -> Result<Vec<HostTensor>, Error> {
+        let start = Instant::now();
+        // A clone of the storage keeps the buffer while it is read, and prevents a later run from consuming it.
+        let storages = tensors.iter().map(|tensor| tensor.with(|storage| Ok(storage.clone())));
+        let storages = storages.collect::<Result<Vec<_>, Error>>()?;
+        let sizes = tensors.iter().map(DeviceTensor::size_bytes);
+        let mut data: Vec<Vec<u8>> = vec![Vec::new(); tensors.len()];
+        for (i, (storage, bytes)) in storages.iter().zip(sizes.clone()).enumerate() {
+            if let Storage::Scalar(bits) = storage {
+                data[i] = bits.to_le_bytes()[..bytes as usize].to_vec();
+            }
+        }
+        let in_memory = || storages.iter().zip(sizes.clone()).filter(|(s, _)| !matches!(s, Storage::Scalar(_)));
+        let read = match &mut self.engine {
+            AnyEngine::Gpu { engine, staging } => {
+                let buffers = in_memory().map(|(storage, bytes)| match storage {
+                    Storage::Gpu(buffer) => Ok((&***buffer, bytes)),
+                    Storage::Cpu(_) | Storage::Scalar(_) => Err(elsewhere()),
+                });
+                let buffers = buffers.collect::<Result<Vec<_>, Error>>()?;
+                let gpu = engine.backend.gpu.clone();
+                let read = || gpu.scoped("reading results back", || readback::read(&gpu, staging, &buffers));
+                match read() {
+                    Err(Error::MemoryLimit { .. }) => {
+                        engine.release_idle()?;
+                        read()?
+                    }
+                    data => data?,
+                }
+            }
+            AnyEngine::Cpu(_) => {
+                let data = in_memory().map(|(storage, bytes)| match storage {
+                    Storage::Cpu(memory) => {
+                        let mut data = vec![0; bytes as usize];
+                        memory.read(&mut data);
+                        Ok(data)
+                    }
+                    Storage::Gpu(_) | Storage::Scalar(_) => Err(elsewhere()),
+                });
+                data.collect::<Result<Vec<_>, Error>>()?
+            }
+        };
+        let slots = data.iter_mut().zip(&storages).filter(|(_, s)| !matches!(s, Storage::Scalar(_)));
+        slots.zip(read).for_each(|((slot, _), read)| *slot = read);
+        self.record.readback = (elapsed_ms(start), data.iter().map(|data| data.len() as u64).sum());
+        tensors.iter().zip(data).map(|(t, data)| HostTensor::new(t.dtype, t.shape.clone(), data)).collect()
+    }
+
+    /// Drops the times of earlier runs, except that of the first.
+    pub fn reset_times(&mut self) {
+        self.record.reset_times();
+    }
+
+    /// The measurements so far; `peak` of this account, and with the time that the session took to load.
+    pub fn stats(&self, peak: &SharedAccount, load_ms: f64) -> Stats {
+        let record = &self.record;
+        let plan = &self.model.variant().plan;
+        let gpu_ms = record.gpu_ms.summarize().map(|times| GpuTimes { min: times.min, median: times.median });
+        Stats {
+            device: self.model.device().kind_name().to_owned(),
+            adapter: self.model.device().name().to_owned(),
+            threads: self.threads,
+            compile_ms: None,
+            load_ms,
+            kernels_ms: record.kernels.map(|kernels| kernels.0),
+            kernels_built: record.kernels.map_or(0, |kernels| kernels.1),
+            pipeline_cache_bytes: self.cache_bytes(),
+            run_ms: record.run_ms.summarize(),
+            runs: record.run_ms.count(),
+            first_run_ms: record.first_run_ms,
+            gpu_ms,
+            upload_ms: record.upload.0,
+            upload_bytes: record.upload.1,
+            readback_ms: record.readback.0,
+            readback_bytes: record.readback.1,
+            counts: record.counts,
+            peak_device_bytes: peak.lock().peak,
+            planned_bytes: plan.planned_bytes,
+            lower_bound_bytes: plan.lower_bound_bytes,
+            steady_state: record.steady,
+        }
+    }
+
+    /// Takes the spans of the runs so far.
+    pub fn drain_trace(&mut self) -> Vec<Span> {
+        match &mut self.engine {
+            AnyEngine::Gpu { engine, .. } => engine.backend.recorder.drain(),
+            AnyEngine::Cpu(engine) => engine.backend.recorder.drain(),
+        }
+    }
+
+    /// Ends the session; reports leaks, but for the bytes alive.
+    pub fn close(mut self) -> LeakReport {
+        let buffers_alive = self.engine.shut();
+        LeakReport { buffers_alive, bytes_alive: 0, unfreed_allocations: self.record.unfreed }
+    }
+
+    /// Checks the inputs of a run and claims their memory.
+    fn claim(&self, inputs: &[DeviceTensor]) -> Result<Vec<Claim>, Error> {
+        let descs = &self.model.signature().inputs;
+        check_count(descs.len(), inputs.len())?;
+        descs.iter().zip(inputs).try_for_each(|(desc, input)| input.check(desc, self.model.device().id))?;
+        check_sizes(self.model.signature(), |size| inputs.get(size.input as usize)?.size(size.dim))?;
+        let claimed = descs.iter().zip(inputs).map(|(desc, input)| {
+            let storage = if desc.donated { input.consume()? } else { input.with(|storage| Ok(storage.clone()))? };
+            Ok(Claim { storage, bytes: input.size_bytes(), shape: input.shape.clone(), donated: desc.donated })
+        });
+        claimed.collect()
+    }
+
+    /// Bytes of the driver's pipeline cache from an earlier process.
+    fn cache_bytes(&self) -> u64 {
+        match &self.engine {
+            AnyEngine::Gpu { engine, .. } => engine.backend.gpu.disk_cache.as_ref().map_or(0, |disk| disk.read_bytes),
+            AnyEngine::Cpu(_) => 0,
+        }
+    }
+
+    fn created(&self) -> Created {
+        let buffers = self.account.lock().buffers_created;
+        match &self.engine {
+            AnyEngine::Gpu { engine, .. } => Created {
+                buffers,
+                bind_groups: engine.backend.bind_groups.created,
+                pipelines: engine.backend.pipelines_created,
+            },
+            AnyEngine::Cpu(_) => Created { buffers, bind_groups: 0, pipelines: 0 },
+        }
+    }
+
+    fn book_run(&mut self, run_ms: f64, gpu_ms: Option<f64>, (counts, leaked): (RunCounts, u64), before: Created) {
+        let after = self.created();
+        let record = &mut self.record;
+        record.counts = counts;
+        record.unfreed += leaked;
+        record.steady = SteadyState {
+            buffers_created: after.buffers - before.buffers,
+            bind_groups_created: after.bind_groups - before.bind_groups,
+            pipelines_created: after.pipelines - before.pipelines,
+        };
+        // The first run compiles and touches memory for the first time: it is not typical.
+        if let (AnyEngine::Gpu { engine, .. }, None) = (&self.engine, record.first_run_ms) {
+            record.kernels = Some((engine.backend.kernels_ms, engine.backend.pipelines_created));
+            if let Some(disk) = engine.backend.gpu.disk_cache.as_ref().filter(|_| record.steady.pipelines_created > 0) {
+                disk.save();
+            }
+        }
+        if record.first_run_ms.is_none() {
+            record.first_run_ms = Some(run_ms);
+            return;
+        }
+        record.run_ms.push(run_ms);
+        gpu_ms.into_iter().for_each(|ms| record.gpu_ms.push(ms));
+    }
+}
+
+impl AnyEngine {
+    /// Frees the session's buffers, and counts the remaining loans.
+    fn shut(&mut self) -> u64 {
+        match self {
+            AnyEngine::Gpu { engine, staging } => {
+                staging.close();
+                engine.backend.bind_groups.clear();
+                engine.backend.release_staging();
+                shut(engine) + staging.outstanding()
+            }
+            AnyEngine::Cpu(engine) => shut(engine),
+        }
+    }
+}
+
+impl Drop for AnyEngine {
+    fn drop(&mut self) {
+        // Tensors that outlive the session free their memory on drop, instead of returning it to an unused pool.
+        self.shut();
+    }
+}
+
+fn elapsed_ms(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+fn elsewhere() -> Error {
+    Error::Tensor { what: "the tensor lies on another device".into() }
+}
+
+fn check_count(expected: usize, found: usize) -> Result<(), Error> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(Error::Inputs { what: format!("the program takes {expected} inputs, {found} given") })
+}
+
+fn engine<B: Backend>(backend: B, constants: &[Constant<B::Buffer>], account: &SharedAccount) -> Engine<B> {
+    Engine { backend, pool: Pool::new(account.clone()), constants: constants.to_vec(), arena: None }
+}
+
+fn cpu_backend(model: &Model, threads: Threads, with_trace: bool) -> Result<CpuBackend, Error> {
+    // Without a module there are no kernels.
+    let kernels = model.module().into_iter().flat_map(|module| {
+        CpuBackend::describe(&model.variant().kernels).into_iter().map(move |kernel| {
+            let native = NativeKernel::find(module, &kernel.symbol)?;
+            Ok((native, kernel.clone(), Cost::default()))
+        })
+    });
+    let kernels = kernels.collect::<Result<Vec<_>, Error>>()?;
+    Ok(CpuBackend { threads, kernels, recorder: Recorder::new(with_trace) })
+}
+
+/// An input of a run, on any device.
+pub(super) struct Claim {
+    storage: Storage,
+    bytes: u64,
+    shape: Vec<u64>,
+    donated: bool,
+}
+
+/// The bits of a scalar, in the low bytes.
+fn bits(data: &[u8]) -> u64 {
+    let mut bits = [0; 8];
+    bits[..data.len().min(8)].copy_from_slice(&data[..data.len().min(8)]);
+    u64::from_le_bytes(bits)
+}
+
+/// Results with their sizes, as storages.
+fn wrap<B: Physical>(
+    results: Vec<(Value<B>, Vec<u64>)>,
+    storage: impl Fn(crate::buffer::Shared<B>) -> Storage,
+) -> Vec<(Storage, Vec<u64>)> {
+    let each = results.into_iter().map(|(value, shape)| match value {
+        Value::Buffer(buffer) => (storage(buffer), shape),
+        Value::Scalar(bits) => (Storage::Scalar(bits), shape),
+    });
+    each.collect()
+}
+
+/// The storages of a run as buffers of one backend.
+fn unwrap<B: Physical>(claims: Vec<Claim>, take: impl Fn(Storage) -> Option<Value<B>>) -> Result<Vec<Input<B>>, Error> {
+    let inputs = claims.into_iter().map(|Claim { storage, bytes, shape, donated }| {
+        let value = take(storage).ok_or_else(elsewhere)?;
+        if let Value::Buffer(buffer) = &value
+            && donated
+            && Arc::strong_count(buffer) > 1
+        {
+            return Err(Error::Tensor { what: "a donated tensor is in use elsewhere, or is another input too".into() });
+        }
+        Ok(Input { value, bytes, shape, donated })
+    });
+    inputs.collect()
+}
+
+/// Closes an engine's pool and counts the loans that the session does not hold itself.
+fn shut<B: Backend>(engine: &mut Engine<B>) -> u64 {
+    engine.constants.clear();
+    engine.arena = None;
+    engine.pool.close();
+    engine.pool.outstanding()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! A guest on the caller's device: constants once, others' scopes and callbacks intact.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use monopour_contract::RuntimeFunction as F;
+use monopour_program::*;
+use monopour_runtime::{Device, Error, HostTensor, Model, Options, Session, wgpu};
+
+use crate::support::*;
+
+const ADD: &str = "
+@group(0) @binding(0) var<storage, read> a: array<f32>;
+@group(0) @binding(1) var<storage, read> b: array<f32>;
+@group(0) @binding(2) var<storage, read_write> c: array<f32>;
+@compute @workgroup_size(64)
+fn add(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < arrayLength(&c)) { c[id.x] = a[id.x] + b[id.x]; }
+}
+";
+
+/// Elements of the tensors of these programs.
+const LEN: u64 = 256;
+const BYTES: u64 = 4 * LEN;
+
+/// The caller's engine: a device of its own, with everything that the adapter offers, and its callbacks.
+struct Engine {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    /// Errors outside of any scope.
+    uncaught: Arc<Mutex<Vec<String>>>,
+    /// Whether the device was lost.
+    lost: Arc<AtomicUsize>,
+}
+
+/// `None`, counted as a skip, if there is no adapter and none is required.
+fn engine() -> Option<Engine> {
+    engine_with(|adapter| (adapter.features(), adapter.limits()))
+}
+
+fn engine_with(wanted: impl FnOnce(&wgpu::Adapter) -> (wgpu::Features, wgpu::Limits)) -> Option<Engine> {
+    gpu()?;
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
+    let instance = wgpu::Instance::new(descriptor);
+    let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default())).unwrap();
+    let (required_features, required_limits) = wanted(&adapter);
+    // What is experimental has to be unlocked first.
+    let required_features = required_features - wgpu::Features::all_experimental_mask();
+    let descriptor = wgpu::DeviceDescriptor { required_features, required_limits, ..Default::default() };
+    let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).unwrap();
+    let uncaught = Arc::new(Mutex::new(Vec::new()));
+    let list = uncaught.clone();
+    device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| list.lock().unwrap().push(error.to_string())));
+    let lost = Arc::new(AtomicUsize::new(0));
+    let count = lost.clone();
+    device.set_device_lost_callback(move |_, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    Some(Engine { device, queue, uncaught, lost })
+}
+
+impl Engine {
+    fn device(&self) -> Device {
+        Device::from_wgpu(self.device.clone(), self.queue.clone()).unwrap()
+    }
+
+    /// An error of validation, which goes where the engine expects it.
+    fn mistake(&self) {
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::MAP_WRITE;
+        let size = self.device.limits().max_buffer_size + 4;
+        let _ =
+            self.device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false });
+    }
+
+    fn uncaught(&self) -> usize {
+        self.uncaught.lock().unwrap().len()
+    }
+}
+
+/// `result0 = arg0 + c`, then `dispatches - 1` times `+ c`, through the arena; `c` holds `LEN` times `constant`.
+fn adding(dispatches: u64, constant: f32) -> Program {
+    let mut code = Code::constants(&[0, BYTES, LEN / 64, 1, 2 * BYTES]);
+    let (x, c) = (code.call(0, F::Input, &[0]), code.call(0, F::Constant, &[0]));
+    let (t, y) = (code.call(0, F::Arena, &[4]), code.call(0, F::Alloc, &[1]));
+    let mut from = (x, 0);
+    for n in 0..dispatches {
+        // Alternates between the halves of the arena.
+        let to = if n + 1 == dispatches { (y, 0) } else { (t, n as u32 % 2) };
+        for (buffer, half) in [from, (c, 0), to] {
+            code.call(0, F::Arg, &[buffer, half, 1]);
+        }
+        code.call(0, F::Dispatch, &[0, 2, 3, 3]);
+        from = to;
+    }
+    code.call(0, F::Result, &[0, y]);
+    let add = ADD.replace("var<storage, read> a", "var<storage, read_write> a");
+    let mut kernel = gpu_kernel("add", &add, &[Access::ReadWrite, Access::Read, Access::ReadWrite]);
+    if let Kernel::Gpu(kernel) = &mut kernel {
+        // Bound for writing, because it may be the arena; it is not written.
+        kernel.bindings[0].is_written = false;
+    }
+    let mut variant = gpu_variant(vec![], vec![kernel]);
+    variant.host = NativeCode::default();
+    variant.host_data = code.0;
+    let mut program = program(&[LEN], &[LEN], variant);
+    let data: Vec<u8> = [constant; LEN as usize].iter().flat_map(|value| value.to_le_bytes()).collect();
+    program.constants.push(Constant { name: "c".into(), dtype: DType::F32, shape: vec![LEN], data: data.into() });
+    program
+}
+
+fn ramp(from: f32) -> Vec<f32> {
+    (0..LEN).map(|i| from + i as f32).collect()
+}
+
+fn tensor_of(values: &[f32]) -> HostTensor {
+    HostTensor::from_f32(vec![values.len() as u64], values).unwrap()
+}
+
+fn model(device: &Device, program: Program) -> Arc<Model> {
+    Arc::new(Model::load(device, Arc::new(program), &Options::default()).unwrap())
+}
+
+#[test]
+fn sessions_share_kernels_and_constants_of_their_model() {
+    let Some(engine) = engine() else { return };
+    let device = engine.device();
+    let model = model(&device, adding(3, 0.5));
+    let (constants, built) = (device.used_bytes(), device.internal_counters().unwrap());
+    assert_eq!(constants, BYTES);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let model = &model;
+            scope.spawn(move || {
+                let mut sessions = [0, 1].map(|_| Session::new(model, &Options::default()).unwrap());
+                for turn in 0..20 {
+                    let x = ramp((thread * 100 + turn) as f32);
+                    for session in &mut sessions {
+                        let y = session.run(&[tensor_of(&x)]).unwrap()[0].to_f32().unwrap();
+                        assert_eq!(y, x.iter().map(|v| v + 1.5).collect::<Vec<_>>());
+                    }
+                }
+                for session in sessions {
+                    let stats = session.stats();
+                    assert_eq!(stats.steady_state.buffers_created, 0);
+                    // An arena, an input, a result, and what brings the result back.
+                    assert_eq!(stats.peak_device_bytes, 5 * BYTES);
+                    assert!(session.close().is_clean());
+                }
+            });
+        }
+    });
+    assert_eq!(device.used_bytes(), constants);
+    assert_eq!(device.internal_counters().unwrap().compute_pipelines, built.compute_pipelines);
+    drop(model);
+    assert_eq!((device.used_bytes(), engine.uncaught()), (0, 0));
+}
+
+/// A tensor of one session is an input of another, whose own buffers have other ids.
+#[test]
+fn tensors_pass_between_sessions() {
+    let Some(device) = gpu() else { return };
+    let model = model(&device, adding(1, 1.0));
+    let [mut a, mut b] = [0, 1].map(|_| Session::new(&model, &Options::default()).unwrap());
+    for turn in 0..4 {
+        let x = ramp(turn as f32);
+        let from_a = a.upload(&[tensor_of(&x)]).unwrap();
+        let in_b = b.upload(&[tensor_of(&ramp(-1000.0))]).unwrap();
+        let (y, own) = (b.execute(&from_a).unwrap(), b.execute(&in_b).unwrap());
+        let z = a.execute(&y).unwrap();
+        assert_eq!(a.readback(&z).unwrap()[0].to_f32().unwrap(), x.iter().map(|v| v + 2.0).collect::<Vec<_>>());
+        assert_eq!(b.readback(&own).unwrap()[0].to_f32().unwrap(), ramp(-999.0));
+    }
+}
+
+#[test]
+fn limits_count_for_a_session_a_model_and_a_device() {
+    let Some(engine) = engine() else { return };
+    let device = engine.device();
+    let run = |session: &mut Session| session.run(&[tensor_of(&ramp(0.0))]).map(|_| ());
+    let model = model(&device, adding(2, 1.0));
+    let small = Options { memory_limit: Some(4 * BYTES), ..Options::default() };
+    let mut limited = Session::new(&model, &small).unwrap();
+    let error = run(&mut limited).unwrap_err();
+    assert_eq!(error, Error::MemoryLimit { asked_bytes: BYTES, used_bytes: 4 * BYTES, limit_bytes: 4 * BYTES });
+    let mut free = Session::new(&model, &Options::default()).unwrap();
+    run(&mut free).unwrap();
+    device.limit_memory(Some(device.used_bytes()));
+    assert_eq!(run(&mut free), Ok(()), "a warm run takes nothing");
+    let mut late = Session::new(&model, &Options::default()).unwrap();
+    assert_eq!(run(&mut late).unwrap_err().code(), "R0009");
+    device.limit_memory(None);
+    run(&mut late).unwrap();
+    assert_eq!(engine.uncaught(), 0);
+}
+
+#[test]
+fn a_device_without_what_a_program_needs_is_a_typed_error() {
+    let small = wgpu::Limits { max_storage_buffers_per_shader_stage: 2, ..wgpu::Limits::downlevel_defaults() };
+    let Some(engine) = engine_with(|_| (wgpu::Features::empty(), small)) else { return };
+    let device = engine.device();
+    assert!(device.description().unwrap().features.is_empty());
+    let load = |program: Program| Model::load(&device, Arc::new(program), &Options::default()).map(|_| ()).unwrap_err();
+    // What the program states is checked by its variant's requirements, what it does not by its kernels.
+    assert_eq!(load(adding(1, 1.0)).code(), "R0015");
+    let mut needs = adding(1, 1.0);
+    let Target::Gpu(target) = &mut needs.variants[0].target else { unreachable!() };
+    target.requires.features.push(GpuFeature::F64);
+    let error = load(needs);
+    assert!(error.code() == "R0004" && error.to_string().contains("f64"), "{error}");
+    let none = wgpu::Limits { max_storage_buffers_per_shader_stage: 0, ..wgpu::Limits::downlevel_webgl2_defaults() };
+    let Some(engine) = engine_with(|_| (wgpu::Features::empty(), none)) else { return };
+    let error = Device::from_wgpu(engine.device.clone(), engine.queue.clone()).unwrap_err();
+    assert_eq!(error.code(), "R0015", "{error}");
+    assert_eq!((engine.uncaught(), engine.lost.load(Ordering::Relaxed)), (0, 0));
+}
+
+#[test]
+fn the_callers_scopes_and_callbacks_see_its_own_errors_only() {
+    let Some(engine) = engine() else { return };
+    let device = engine.device();
+    let mut session = Session::new(&model(&device, adding(2, 1.0)), &Options::default()).unwrap();
+    let scope = engine.device.push_error_scope(wgpu::ErrorFilter::Validation);
+    engine.mistake();
+    // A callback of the caller that runs while ours waits, and makes a mistake, which the caller's scope gets.
+    let called = Arc::new(AtomicUsize::new(0));
+    let (count, again) = (called.clone(), engine.device.clone());
+    engine.queue.submit([]);
+    engine.queue.on_submitted_work_done(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        let wrong = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::STORAGE;
+        let size = again.limits().max_buffer_size + 4;
+        let _ =
+            again.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage: wrong, mapped_at_creation: false });
+    });
+    let y = session.run(&[tensor_of(&ramp(0.0))]).unwrap()[0].to_f32().unwrap();
+    assert_eq!(y, ramp(2.0));
+    assert_eq!(called.load(Ordering::Relaxed), 1);
+    assert!(pollster::block_on(scope.pop()).is_some());
+    assert_eq!(engine.uncaught(), 0);
+    engine.mistake();
+    assert_eq!(engine.uncaught(), 1, "the caller's handler is still its own");
+    // Faults of ours are ours.
+    let limited = Options { memory_limit: Some(BYTES), ..Options::default() };
+    let mut limited = Session::new(session.model(), &limited).unwrap();
+    assert_eq!(limited.run(&[tensor_of(&ramp(0.0))]).unwrap_err().code(), "R0009");
+    assert_eq!((engine.uncaught(), engine.lost.load(Ordering::Relaxed)), (1, 0));
+    engine.device.destroy();
+    assert_eq!(session.run(&[tensor_of(&ramp(0.0))]).unwrap_err().code(), "R0012");
+    let _ = engine.device.poll(wgpu::PollType::Poll);
+    assert_eq!((engine.uncaught(), engine.lost.load(Ordering::Relaxed)), (1, 1));
+}
