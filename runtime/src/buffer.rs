@@ -184,6 +184,121 @@ impl Physical for GpuBuffer {
     }
 }
 
+/// A range of a buffer of the caller, for an input or a result of a recorded run.
+#[derive(Clone, Debug)]
+pub struct BufferSlice {
+    buffer: wgpu::Buffer,
+    offset_bytes: u64,
+    size_bytes: u64,
+}
+
+impl BufferSlice {
+    /// The bytes `range` of `buffer`, which is of the session's device.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] for a range that is not within the buffer.
+    pub fn new(buffer: &wgpu::Buffer, range: std::ops::Range<u64>) -> Result<BufferSlice, Error> {
+        match range.end.checked_sub(range.start) {
+            Some(size_bytes) if range.end <= buffer.size() => {
+                Ok(BufferSlice { buffer: buffer.clone(), offset_bytes: range.start, size_bytes })
+            }
+            _ => {
+                let what = format!("bytes {} to {} of a buffer of {} bytes", range.start, range.end, buffer.size());
+                Err(Error::Tensor { what })
+            }
+        }
+    }
+
+    /// All of `buffer`.
+    pub fn whole(buffer: &wgpu::Buffer) -> BufferSlice {
+        BufferSlice { buffer: buffer.clone(), offset_bytes: 0, size_bytes: buffer.size() }
+    }
+
+    /// The buffer.
+    pub fn buffer(&self) -> &wgpu::Buffer {
+        &self.buffer
+    }
+
+    /// Where it begins.
+    pub fn offset_bytes(&self) -> u64 {
+        self.offset_bytes
+    }
+
+    /// Its length.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+}
+
+/// An input of a recorded run.
+#[derive(Clone, Debug)]
+pub enum RecordInput {
+    /// A tensor in a buffer of the caller: row-major, contiguous, little-endian.
+    ///
+    /// It is bound as it is where the buffer has `STORAGE`, its size and the tensor's are multiples of 4 bytes, and the offset is
+    /// one of the device's `min_storage_buffer_offset_alignment`; else it is copied, from a multiple of 4 bytes and a buffer
+    /// with `COPY_SRC`. A donated one is overwritten.
+    Buffer {
+        /// Element type.
+        dtype: DType,
+        /// Sizes of the dimensions.
+        shape: Vec<u64>,
+        /// Where it lies; may be longer.
+        slice: BufferSlice,
+    },
+    /// A number, which host code takes by value: for an input that is a scalar.
+    Scalar(HostTensor),
+}
+
+impl RecordInput {
+    pub(crate) fn shape(&self) -> &[u64] {
+        match self {
+            RecordInput::Buffer { shape, .. } => shape,
+            RecordInput::Scalar(number) => &number.shape,
+        }
+    }
+
+    /// The size of a dimension, or the value of a scalar.
+    pub(crate) fn size(&self, dim: Option<u32>) -> Option<i64> {
+        match self {
+            RecordInput::Buffer { dtype, shape, .. } => size(*dtype, shape, dim, || None),
+            RecordInput::Scalar(number) => number.size(dim),
+        }
+    }
+
+    /// Checks the input against `desc`, and returns its bytes.
+    pub(crate) fn check(&self, desc: &TensorDesc) -> Result<u64, Error> {
+        let unfit = |what: String| Err(Error::Tensor { what });
+        match self {
+            RecordInput::Scalar(number) if desc.scalar => number.check(desc).map(|()| number.data.len() as u64),
+            RecordInput::Scalar(_) => unfit(format!("input `{}` is a tensor: it has to be in a buffer", desc.name)),
+            RecordInput::Buffer { .. } if desc.scalar => {
+                unfit(format!("input `{}` is a number, which a recorded run takes from the host", desc.name))
+            }
+            RecordInput::Buffer { dtype, shape, slice } => {
+                check_type(*dtype, shape, desc)?;
+                let bytes = shape.iter().copied().fold(dtype.size_bytes(), u64::saturating_mul);
+                if bytes > slice.size_bytes {
+                    let name = &desc.name;
+                    return unfit(format!("input `{name}` has {bytes} bytes, its range {}", slice.size_bytes));
+                }
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+/// A result of a recorded run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedResult {
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes of the dimensions, which may be known with the run only.
+    pub shape: Vec<u64>,
+    /// The value of a number, which is not in a buffer.
+    pub scalar: Option<HostTensor>,
+}
+
 /// A buffer that the program's logical allocations can share.
 pub(crate) type Shared<B> = Arc<Loan<B>>;
 

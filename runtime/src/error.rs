@@ -143,6 +143,18 @@ pub enum Error {
         /// The most steps of a run.
         limit: u64,
     },
+    /// R0023: a run cannot be recorded into an encoder of the caller.
+    Record {
+        /// What stands in the way.
+        what: String,
+    },
+    /// R0024: a run takes longer than the caller waits; it goes on.
+    Timeout {
+        /// The time waited.
+        waited_ms: u64,
+    },
+    /// R0025: a run was cancelled.
+    Cancelled,
     /// A P code: the program itself is invalid.
     Program(monopour_program::Error),
 }
@@ -171,6 +183,9 @@ impl Error {
             Error::Untrusted { .. } => "R0020",
             Error::Kernel { .. } => "R0021",
             Error::Steps { .. } => "R0022",
+            Error::Record { .. } => "R0023",
+            Error::Timeout { .. } => "R0024",
+            Error::Cancelled => "R0025",
             Error::Program(error) => error.code(),
         }
     }
@@ -210,6 +225,11 @@ impl Error {
             Error::Steps { .. } => {
                 "raise `Options::host_steps`, or vouch for the program if you know where it comes from"
             }
+            Error::Record { .. } => {
+                "run it with `Session::submit` or `Session::execute`, which may wait for the device"
+            }
+            Error::Timeout { .. } => "wait again, for longer, or cancel the run",
+            Error::Cancelled => "submit the run again; the session works on",
             Error::Program(error) => error.help(),
         }
     }
@@ -281,6 +301,9 @@ impl fmt::Display for Error {
             Error::Untrusted { what } => write!(f, "the program is not trusted, and {what}"),
             Error::Kernel { kernel, what } => write!(f, "kernel `{kernel}` is refused: {what}"),
             Error::Steps { limit } => write!(f, "the host function takes more than {limit} steps"),
+            Error::Record { what } => write!(f, "the run cannot be recorded: {what}"),
+            Error::Timeout { waited_ms } => write!(f, "the run is not done after {waited_ms} ms"),
+            Error::Cancelled => write!(f, "the run was cancelled"),
             Error::Program(error) => write!(f, "{error}"),
         }
     }

@@ -4,6 +4,8 @@ use crate::error::Error;
 
 /// The calls of the host ABI. Handles are logical ids of allocations, from 1; 0 is none.
 pub(crate) trait HostCalls: Send {
+    /// An error once the run is cancelled: for loops that call nothing else.
+    fn check(&self) -> Result<(), Error>;
     /// The handle of an input.
     fn input(&mut self, index: i64) -> Result<i64, Error>;
     /// The handle of a constant.

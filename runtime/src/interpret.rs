@@ -16,6 +16,9 @@ use crate::scalar;
 /// Steps that a call of the runtime counts as, so that a limit on steps is one on time.
 const CALL_STEPS: u64 = 16;
 
+/// Steps between two looks whether the run is cancelled: some microseconds.
+const CHECK_STEPS: u64 = 1 << 12;
+
 /// The host function of a variant as data.
 #[derive(Debug)]
 pub(crate) struct Interpreter {
@@ -163,11 +166,11 @@ impl<'a> Machine<'a> {
     }
 
     fn count(&mut self, steps: u64) -> Done {
-        match self.left.checked_sub(steps) {
-            Some(left) => self.left = left,
-            None => return Err(Error::Steps { limit: self.limit }),
-        }
-        Ok(())
+        let Some(left) = self.left.checked_sub(steps) else { return Err(Error::Steps { limit: self.limit }) };
+        // A loop without calls is cancelled too.
+        let looks = left / CHECK_STEPS != self.left / CHECK_STEPS;
+        self.left = left;
+        if looks { self.calls.check() } else { Ok(()) }
     }
 
     fn trap(&self, op: &str, location: Option<u32>, what: &str) -> Error {

@@ -18,6 +18,9 @@
 //! [`Session::load`] makes a [`Model`] of its own. Several sessions of one model share its kernels and constants. An
 //! application with a wgpu device of its own hands it over with [`Device::from_wgpu`], and keeps its callbacks and error scopes.
 //!
+//! [`Session::record`] writes a run into an encoder of the application, over its buffers, and neither submits nor waits.
+//! [`Session::submit`] hands a run to a thread and returns a [`Run`]: a future, with a limit for waits, and to be cancelled.
+//!
 //! For consecutive runs, [`Session::upload`], [`Session::execute`] and [`Session::readback`] are the three
 //! steps of [`Session::run`]: inputs stay on the device, and outputs are loans that return to the session's pool on drop.
 //!
@@ -29,16 +32,19 @@
 //! * `pipeline_cache`, `kernels`: pipelines and bind groups, building them on all cores.
 //! * `upload`, `readback`, `timing`: transfers, timestamps.
 //! * `memory`: memory of the CPU target.
+//! * `cancel`: the sign that a run is to end.
 //! * `native`, `relocate`, `ffi`: the loader of native code, ELF relocations, calls to and from native code; `no_native` is in
 //!   their place without the feature `native`, and where the system is no Unix.
 //! * `validate`: kernels of programs that are not trusted.
 //! * `scalar`, `interpret`, `host_function`: host code that is data, and the choice of a form.
-//! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU; `threads`: the CPU's threads.
+//! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU, one run of them in `executor/run`; `threads`: the CPU's threads.
 //! * `choice`, `model`: the variant that runs, and a program loaded on a device, once for all sessions.
-//! * `session`: a model with the memory of its runs; `session/core`: that memory and the runs; `session/record`: measurements;
-//!   `session/named`: runs by the names of inputs and results.
+//! * `session`: a model with the memory of its runs; `session/core`: that memory and the runs; `session/measured`: measurements;
+//!   `session/named`: runs by the names of inputs and results; `session/record`: runs in the caller's encoders;
+//!   `session/run`: runs in flight.
 
 mod buffer;
+mod cancel;
 mod choice;
 mod device;
 mod disk_cache;
@@ -72,12 +78,12 @@ mod trace;
 mod upload;
 mod validate;
 
-pub use buffer::{DeviceTensor, HostTensor};
+pub use buffer::{BufferSlice, DeviceTensor, HostTensor, RecordInput, RecordedResult};
 pub use device::{Device, DeviceChoice, DeviceInfo, DeviceKind, InternalCounters, devices};
 pub use error::Error;
 pub use host_function::HostForm;
 pub use model::Model;
-pub use session::{LeakReport, Options, Session};
+pub use session::{LeakReport, Options, Run, Session};
 pub use stats::{GpuTimes, RunCounts, RunTimes, Stats, SteadyState};
 pub use trace::Span;
 /// The device API, in the version that [`Device::from_wgpu`] takes.

@@ -14,7 +14,7 @@ use crate::host_function::{HostForm, LoadedHost};
 use crate::interpret::Interpreter;
 use crate::kernels::{self, Kernels};
 use crate::memory::HostMemory;
-use crate::pool::{Pool, SharedAccount};
+use crate::pool::{Loan, Pool, SharedAccount};
 use crate::session::Options;
 
 /// The most steps of a host function that no one vouched for: some seconds.
@@ -151,7 +151,7 @@ fn place_constants(pool: &Arc<Pool<HostMemory>>, program: &Program) -> Result<Ve
         let bytes = data.len() as u64;
         // Constants of a mapped artifact are used in place.
         let loan = match HostMemory::constant(&constant.data) {
-            Some(memory) => pool.adopt(memory),
+            Some(memory) => Loan::foreign(memory),
             None => {
                 let loan = pool.take(bytes, HostMemory::new)?;
                 loan.write(data);

@@ -1,7 +1,7 @@
 //! Caches of pipelines and bind groups.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use monopour_program::{Access, Backend, GpuFeature, GpuKernel, MAX_NUMBER_BYTES};
@@ -226,6 +226,13 @@ impl BindGroups {
             self.groups.insert(self.key.clone(), gpu.device.create_bind_group(&descriptor));
         }
         &self.groups[&self.key]
+    }
+
+    /// Drops the bind groups over buffers with these ids.
+    pub fn forget(&mut self, uids: &HashSet<u64>) {
+        if !uids.is_empty() {
+            self.groups.retain(|key, _| !key[1..].iter().step_by(3).any(|uid| uids.contains(uid)));
+        }
     }
 
     /// Drops all bind groups, and with them their hold on buffers.

@@ -155,12 +155,6 @@ impl<B: Physical> Pool<B> {
         }
     }
 
-    /// Lends a buffer from elsewhere that takes no device memory (a mapped constant).
-    pub fn adopt(self: &Arc<Self>, buffer: B) -> Loan<B> {
-        debug_assert_eq!(buffer.bytes(), 0, "an adopted buffer is not on the account");
-        Loan { buffer: Some(buffer), age: 0, home: None }
-    }
-
     fn next_age(&self) -> u64 {
         let mut state = self.state();
         state.made += 1;
@@ -209,6 +203,13 @@ pub(crate) struct Loan<B: Physical> {
     buffer: Option<B>,
     age: u64,
     home: Option<Arc<Pool<B>>>,
+}
+
+impl<B: Physical> Loan<B> {
+    /// A buffer from elsewhere, which is on no account: a mapped constant, or the caller's.
+    pub fn foreign(buffer: B) -> Loan<B> {
+        Loan { buffer: Some(buffer), age: 0, home: None }
+    }
 }
 
 impl<B: Physical> std::ops::Deref for Loan<B> {

@@ -1,12 +1,13 @@
 //! A session: a model with the memory and the state of its runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use core::Core;
+use core::{Core, claim};
 use monopour_program::{Program, Signature, Variant};
+use run::{Worker, lock};
 
-use crate::buffer::{DeviceTensor, HostTensor};
+use crate::buffer::{BufferSlice, DeviceTensor, HostTensor, RecordInput, RecordedResult};
 use crate::device::Device;
 use crate::error::Error;
 use crate::host_function::HostForm;
@@ -14,6 +15,8 @@ use crate::model::Model;
 use crate::pool::SharedAccount;
 use crate::stats::Stats;
 use crate::trace::Span;
+
+pub use run::Run;
 
 /// Options of a model and its sessions.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +59,9 @@ impl LeakReport {
 /// A session owns its memory, not the device or the model: many may share one, on any threads.
 pub struct Session {
     model: Arc<Model>,
-    core: Core,
+    core: Arc<Mutex<Core>>,
+    /// Runs what was submitted; from the first such run on.
+    worker: Option<Worker>,
     /// What this session takes.
     account: SharedAccount,
     /// Whether the model is this session's own: what it takes counts for both.
@@ -74,7 +79,7 @@ impl Session {
         let model = Arc::new(Model::load(device, program, options)?);
         let account = model.account().part(None);
         let core = Core::new(model.clone(), account.clone(), options)?;
-        Ok(Session { model, core, account, owns_model: true, load_ms: elapsed_ms(start) })
+        Ok(Session::of((model, true), core, (account, start)))
     }
 
     /// A further session of a model. [`Options::host`] is the model's; [`Options::memory_limit`] bounds this session alone.
@@ -85,7 +90,12 @@ impl Session {
         let start = Instant::now();
         let account = model.account().part(options.memory_limit);
         let core = Core::new(model.clone(), account.clone(), options)?;
-        Ok(Session { model: model.clone(), core, account, owns_model: false, load_ms: elapsed_ms(start) })
+        Ok(Session::of((model.clone(), false), core, (account, start)))
+    }
+
+    fn of((model, owns_model): (Arc<Model>, bool), core: Core, (account, start): (SharedAccount, Instant)) -> Session {
+        let core = Arc::new(Mutex::new(core));
+        Session { model, core, worker: None, account, owns_model, load_ms: elapsed_ms(start) }
     }
 
     /// The model that it runs.
@@ -118,7 +128,7 @@ impl Session {
     /// # Errors
     /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], and the device's errors.
     pub fn upload(&mut self, inputs: &[HostTensor]) -> Result<Vec<DeviceTensor>, Error> {
-        self.core.upload(inputs)
+        lock(&self.core).upload(inputs)
     }
 
     /// Runs the program on device tensors, and waits until its last kernel is done.
@@ -127,7 +137,44 @@ impl Session {
     /// # Errors
     /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], [`Error::Tensor`]; errors of host code or the device.
     pub fn execute(&mut self, inputs: &[DeviceTensor]) -> Result<Vec<DeviceTensor>, Error> {
-        self.core.execute(inputs)
+        lock(&self.core).execute(inputs)
+    }
+
+    /// Hands a run on device tensors to a thread of the session, and returns at once. Donated inputs are consumed.
+    ///
+    /// Submitted runs run in order; on a GPU the next one is recorded while the device works on one. Meanwhile the session
+    /// takes further runs; [`Session::execute`] and [`Session::record`] come before those that have not begun.
+    /// Where a run is with the CPU, other calls wait for it, but not `submit`.
+    ///
+    /// # Errors
+    /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], [`Error::Tensor`]; further ones are those of [`Run::wait`].
+    pub fn submit(&mut self, inputs: &[DeviceTensor]) -> Result<Run, Error> {
+        let claims = claim(&self.model, inputs)?;
+        let worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => Worker::start(&self.core)?,
+        };
+        Ok(self.worker.insert(worker).submit(claims))
+    }
+
+    /// Records a run into `encoder`, after what the caller has recorded and before what it will; neither submits nor waits.
+    ///
+    /// Inputs are in the signature's order, in the caller's buffers or numbers. A result goes to its place in a buffer of the
+    /// caller with `COPY_DST` (`STORAGE` for ranges that are not whole words), or nowhere; the place may be longer, and may
+    /// be that of an input that was donated for it. Returns the results' sizes, and the values of those that are numbers.
+    /// Recorded runs have buffers and an arena of their own in the session, which all of them share: submit each command
+    /// buffer as a whole, on the device's one queue, in any order, once or never.
+    ///
+    /// # Errors
+    /// [`Error::Record`] (R0023) for a program that has to read back, or on a CPU; [`Error::Tensor`] for a buffer or an offset
+    /// that does not fit; those of [`Session::execute`]. The encoder is then as it was.
+    pub fn record(
+        &mut self,
+        encoder: &mut wgpu::CommandEncoder,
+        inputs: &[RecordInput],
+        results: &[Option<BufferSlice>],
+    ) -> Result<Vec<RecordedResult>, Error> {
+        lock(&self.core).record(encoder, inputs, results)
     }
 
     /// Copies tensors to the host.
@@ -135,7 +182,7 @@ impl Session {
     /// # Errors
     /// [`Error::Tensor`] for a donated tensor, and the device's errors.
     pub fn readback(&mut self, tensors: &[DeviceTensor]) -> Result<Vec<HostTensor>, Error> {
-        self.core.readback(tensors)
+        lock(&self.core).readback(tensors)
     }
 
     /// Uploads, executes and reads back.
@@ -150,23 +197,26 @@ impl Session {
 
     /// Drops the times of earlier runs, except that of the first: call it after warming up.
     pub fn reset_times(&mut self) {
-        self.core.reset_times();
+        lock(&self.core).reset_times();
     }
 
     /// The measurements so far. The bytes are those of this session, and of its model if [`Session::load`] made that.
     pub fn stats(&self) -> Stats {
         let peak = if self.owns_model { self.model.account() } else { &self.account };
-        self.core.stats(peak, self.load_ms)
+        lock(&self.core).stats(peak, self.load_ms)
     }
 
     /// Takes the spans of the runs so far; empty unless [`Options::trace`] is set.
     pub fn drain_trace(&mut self) -> Vec<Span> {
-        self.core.drain_trace()
+        lock(&self.core).drain_trace()
     }
 
-    /// Ends the session and reports leaks.
+    /// Waits for submitted runs, ends the session and reports leaks.
     pub fn close(self) -> LeakReport {
-        let Session { model, core, account, owns_model, .. } = self;
+        let Session { model, core, worker, account, owns_model, .. } = self;
+        worker.into_iter().for_each(Worker::join);
+        let core = Arc::into_inner(core).expect("invariant: only the thread that has ended shared it");
+        let core = core.into_inner().unwrap_or_else(PoisonError::into_inner);
         let account = if owns_model { model.account().clone() } else { account };
         drop(model);
         let report = core.close();
@@ -179,5 +229,7 @@ fn elapsed_ms(start: Instant) -> f64 {
 }
 
 mod core;
+mod measured;
 mod named;
 mod record;
+mod run;

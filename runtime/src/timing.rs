@@ -1,7 +1,5 @@
 //! Device time by timestamps: one pair per pass, or per dispatch with a trace.
 
-use std::sync::mpsc;
-
 use crate::device::GpuDevice;
 use crate::error::Error;
 use crate::pool::SharedAccount;
@@ -106,21 +104,7 @@ impl Drop for Timing {
 /// Maps `bytes` of a buffer that the device has finished with, and copies them out.
 pub(crate) fn map_to_vec(gpu: &GpuDevice, buffer: &wgpu::Buffer, bytes: u64) -> Result<Vec<u8>, Error> {
     let rejected = |message: String| Error::Rejected { doing: "reading a buffer back".into(), message };
-    let (sender, receiver) = mpsc::channel();
-    buffer.map_async(wgpu::MapMode::Read, 0..bytes, move |outcome| {
-        // The receiver lives until the end of this function; a failed send has no receiver to inform.
-        let _ = sender.send(outcome);
-    });
-    // The buffer is idle, so that a poll maps it; to wait for it would wait for others' work on the device too.
-    let _ = gpu.poll(wgpu::PollType::Poll);
-    let outcome = match receiver.try_recv() {
-        Ok(outcome) => outcome,
-        Err(_) => {
-            gpu.wait(None)?;
-            receiver.try_recv().map_err(|error| rejected(error.to_string()))?
-        }
-    };
-    outcome.map_err(|error| rejected(error.to_string()))?;
+    gpu.map(buffer, (wgpu::MapMode::Read, bytes)).map_err(rejected)?;
     let data = {
         let view = buffer.get_mapped_range(0..bytes).map_err(|error| rejected(error.to_string()))?;
         view.to_vec()

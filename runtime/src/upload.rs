@@ -98,12 +98,9 @@ impl<'d> Uploader<'d> {
         let staging = &mut self.staging[next];
         if let Some(submission) = staging.busy.take() {
             // The other buffer's copy runs while this one is awaited and filled.
-            staging.buffer.map_async(wgpu::MapMode::Write, .., |outcome| {
-                if let Err(error) = outcome {
-                    log::error!("cannot map a staging buffer: {error}");
-                }
-            });
             self.gpu.wait(Some(submission))?;
+            let whole = (wgpu::MapMode::Write, PIECE_BYTES as u64);
+            self.gpu.map(&staging.buffer, whole).map_err(rejected)?;
         }
         let bytes = piece.len() as u64;
         let mut view = staging.buffer.get_mapped_range_mut(0..bytes).map_err(|error| rejected(error.to_string()))?;

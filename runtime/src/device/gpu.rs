@@ -1,6 +1,7 @@
 //! A wgpu device with the runtime's state of it: one of its own, or the caller's.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use monopour_program::GpuDescription;
 use wgpu::Features;
@@ -8,6 +9,10 @@ use wgpu::Features;
 use super::{describe_as, features_of, scopes};
 use crate::disk_cache::DiskCache;
 use crate::error::Error;
+
+/// How long a mapping that another thread makes is awaited before a further poll, and how often.
+const LOOK_AFTER: Duration = Duration::from_millis(5);
+const MAX_LOOKS: u32 = 12_000;
 
 /// A wgpu device with the runtime's state of it.
 #[derive(Clone, Debug)]
@@ -114,6 +119,43 @@ impl GpuDevice {
     /// Polls the device, outside of this thread's error scopes.
     pub fn poll(&self, poll: wgpu::PollType) -> Result<wgpu::PollStatus, wgpu::PollError> {
         scopes::unscoped(|_| self.device.poll(poll))
+    }
+
+    /// Waits until a submission is done, outside of [`GpuDevice::scoped`]. Never with a time limit: wgpu 30.0.1 panics when
+    /// another thread empties the queue as that runs out (gfx-rs/wgpu#9958).
+    ///
+    /// # Errors
+    /// Those of [`GpuDevice::wait`].
+    pub fn wait_for(&self, submission: &wgpu::SubmissionIndex) -> Result<(), Error> {
+        let outcome = self.wait(Some(submission.clone()));
+        // A wait for a lost device ends at once.
+        match self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            Some(message) => Err(Error::DeviceLost { message }),
+            None => outcome,
+        }
+    }
+
+    /// Maps the first bytes of a buffer that the device has finished with.
+    ///
+    /// # Errors
+    /// The device API's message.
+    pub fn map(&self, buffer: &wgpu::Buffer, (mode, bytes): (wgpu::MapMode, u64)) -> Result<(), String> {
+        let (sender, receiver) = mpsc::channel();
+        buffer.map_async(mode, 0..bytes, move |outcome| {
+            // A wait that ended has no receiver to inform.
+            let _ = sender.send(outcome);
+        });
+        // The buffer is idle, so that a poll maps it; to wait for the queue would wait for others' work. But the poll of another
+        // thread may be the one that maps, and calls back a little after ours returns.
+        for _ in 0..MAX_LOOKS {
+            let _ = self.poll(wgpu::PollType::Poll);
+            match receiver.recv_timeout(LOOK_AFTER) {
+                Ok(outcome) => return outcome.map_err(|error| error.to_string()),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Err("the buffer is not mapped".into())
     }
 
     /// Waits until a submission is done; without one, all of them.

@@ -3,6 +3,7 @@
 use monopour_program::{CpuKernel, Kernel};
 
 use super::{Arg, Backend, Copy, Gate};
+use crate::cancel::Cancel;
 use crate::error::Error;
 use crate::ffi::NativeKernel;
 use crate::memory::HostMemory;
@@ -19,6 +20,8 @@ pub(crate) struct CpuBackend {
     /// The loaded kernels with their descriptions, and the time of their tasks.
     pub kernels: Vec<(NativeKernel, CpuKernel, Cost)>,
     pub recorder: Recorder,
+    /// Ends the tasks of the run.
+    pub cancel: Cancel,
 }
 
 impl CpuBackend {
@@ -37,6 +40,7 @@ impl Gate for Threads {
 impl Backend for CpuBackend {
     type Buffer = HostMemory;
     type Gate = Threads;
+    type Submission = ();
 
     fn gate(&self) -> Threads {
         self.threads.clone()
@@ -70,8 +74,12 @@ impl Backend for CpuBackend {
         let slots: Vec<u64> = addresses.chain(scalars.iter().copied()).collect();
         let ids = described.ids as usize;
         let span = self.recorder.start();
-        let native = native.clone();
+        let (native, cancel) = (native.clone(), self.cancel.clone());
         self.threads.for_each(tasks as usize, cost, move |task| {
+            // The other tasks pass quickly: a run that is cancelled ends with the tasks that run.
+            if cancel.is_set() {
+                return;
+            }
             // The innermost dimension varies fastest: neighbouring tasks touch neighbouring memory.
             let task = task as u64;
             let all = [(task / x / y) as i64, (task / x % y) as i64, (task % x) as i64];
@@ -107,8 +115,17 @@ impl Backend for CpuBackend {
         Ok(())
     }
 
-    fn finish(&mut self, _counts: &mut RunCounts) -> Result<(), Error> {
-        Ok(())
+    fn submit(&mut self, _counts: &mut RunCounts) -> Result<(), Error> {
+        // Tasks that were passed over have left holes in the results.
+        self.cancel.check()
+    }
+
+    fn is_recording(&self) -> bool {
+        false
+    }
+
+    fn watch(&mut self, cancel: &Cancel) {
+        self.cancel = cancel.clone();
     }
 
     fn abort(&mut self) {}

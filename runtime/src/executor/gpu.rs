@@ -1,6 +1,7 @@
 //! The GPU target: calls are recorded into one encoder and submitted once.
 
 mod copies;
+mod foreign;
 mod recording;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 use super::numbers::Numbers;
 use super::{Arg, Backend, Copy, Gate};
 use crate::buffer::GpuBuffer;
+use crate::cancel::Cancel;
 use crate::device::GpuDevice;
 use crate::error::Error;
 use crate::kernels::Kernels;
@@ -20,7 +22,8 @@ use crate::pool::SharedAccount;
 use crate::stats::RunCounts;
 use crate::timing::{Timing, map_to_vec};
 use crate::trace::{Recorder, Span};
-use recording::Recording;
+use foreign::{Foreign, Recorded};
+use recording::{Command, Dispatch, Recording};
 
 /// Granularity of copies and clears.
 const WORD_BYTES: u64 = 4;
@@ -71,9 +74,12 @@ pub(crate) struct GpuBackend {
     pub pipelines_created: u64,
     /// Time to create them.
     pub kernels_ms: f64,
-    recording: Option<Recording>,
-    /// Submissions of this run that freed memory for further buffers.
+    recording: Recording,
+    recorded: Recorded,
+    foreign: Foreign,
+    /// Submissions of this run before its last, and the last of them.
     early_submits: u64,
+    submitted: Option<wgpu::SubmissionIndex>,
     /// Intermediate buffers of copies within one buffer, until the run is done.
     scratch: Vec<GpuBuffer>,
     /// Such buffers of earlier runs, for reuse.
@@ -107,8 +113,11 @@ impl GpuBackend {
             staging: None,
             numbers: None,
             bind_groups: BindGroups::default(),
-            recording: None,
+            recording: Recording::default(),
+            recorded: Recorded::default(),
+            foreign: Foreign::default(),
             early_submits: 0,
+            submitted: None,
             scratch: Vec::new(),
             idle_scratch: Vec::new(),
             account,
@@ -127,10 +136,6 @@ impl GpuBackend {
         self.pipelines_created += u64::from(is_new);
         self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
         pipeline
-    }
-
-    fn recording(&mut self) -> &mut Recording {
-        self.recording.get_or_insert_with(|| Recording::new(&self.gpu))
     }
 
     /// The kernel of a prepared pipeline.
@@ -157,8 +162,12 @@ impl GpuBackend {
         if let Some(at) = place(self) {
             return Ok(Some(at));
         }
+        if self.recorded.is_on {
+            let (subject, needed) = ("a recorded run".to_owned(), Numbers::BYTES + bytes.len() as u64);
+            return Err(Error::Limit { subject, limit: "bytes of scalars", needed, offered: Numbers::BYTES });
+        }
         // Submitted dispatches no longer need their scalars here.
-        self.submit()?;
+        self.submit_early()?;
         Ok(place(self))
     }
 
@@ -168,7 +177,7 @@ impl GpuBackend {
         id: PipelineId,
         args: &[Arg<'_, GpuBuffer>],
         scalars: &[u8],
-        [x, y, z]: [u32; 3],
+        grid: [u32; 3],
     ) -> Result<(), Error> {
         let offset = self.place_numbers(id, scalars)?;
         let (number, pipeline) = match id {
@@ -198,23 +207,13 @@ impl GpuBackend {
         };
         let numbers = self.numbers.as_ref().filter(|_| offset.is_some()).map(|numbers| &numbers.buffer);
         let group = self.bind_groups.get(&self.gpu, number, pipeline, args, numbers);
-        let gpu = &self.gpu;
-        let recording = self.recording.get_or_insert_with(|| Recording::new(gpu));
-        let pass = recording.pass(self.timing.as_mut());
-        let stamps = self.timing.as_mut().filter(|timing| timing.per_dispatch).and_then(|timing| {
-            let at = timing.pair()?;
-            pass.write_timestamp(&timing.set, at);
-            Some((&timing.set, at + 1))
-        });
-        pass.set_pipeline(&pipeline.pipeline);
-        pass.set_bind_group(0, group, offset.as_slice());
-        if offset.is_none() && !scalars.is_empty() {
-            pass.set_immediates(0, scalars);
-        }
-        pass.dispatch_workgroups(x, y, z);
-        if let Some((set, at)) = stamps {
-            pass.write_timestamp(set, at);
-            self.dispatched.push(pipeline.kernel.name.clone());
+        let immediates = if offset.is_none() { scalars } else { &[] };
+        let numbers = self.recording.keep(immediates);
+        let pipeline = pipeline.pipeline.clone();
+        self.recording.add(Command::Dispatch(Dispatch { pipeline, group: group.clone(), offset, numbers, grid }));
+        if self.timing.as_ref().is_some_and(|timing| timing.per_dispatch) {
+            let name = self.kernel_of(id).name.clone();
+            self.dispatched.push(name);
         }
         Ok(())
     }
@@ -281,12 +280,24 @@ impl GpuBackend {
     }
 
     /// Submits the recording and starts an empty one.
-    fn submit(&mut self) -> Result<Option<wgpu::SubmissionIndex>, Error> {
-        let Some(mut recording) = self.recording.take() else { return Ok(None) };
-        recording.commands();
-        self.early_submits += 1;
+    fn submit_early(&mut self) -> Result<Option<wgpu::SubmissionIndex>, Error> {
+        if !self.recording.is_empty() {
+            self.early_submits += 1;
+            self.submit_recording(false)?;
+        }
+        Ok(self.submitted.clone())
+    }
+
+    fn submit_recording(&mut self, is_last: bool) -> Result<(), Error> {
+        let descriptor = wgpu::CommandEncoderDescriptor { label: None };
+        let mut encoder = self.gpu.device.create_command_encoder(&descriptor);
+        self.recording.encode(&mut encoder, self.timing.as_mut());
+        if let Some(timing) = self.timing.as_ref().filter(|_| is_last) {
+            timing.resolve(&mut encoder);
+        }
         self.flush_numbers();
-        self.gpu.submit(Some(recording.encoder.finish())).map(Some)
+        self.submitted = Some(self.gpu.submit(Some(encoder.finish()))?);
+        Ok(())
     }
 
     /// Writes the scalars of the next submission.
@@ -368,6 +379,7 @@ impl Gate for GpuDevice {
 impl Backend for GpuBackend {
     type Buffer = GpuBuffer;
     type Gate = GpuDevice;
+    type Submission = Option<wgpu::SubmissionIndex>;
 
     fn gate(&self) -> GpuDevice {
         self.gpu.clone()
@@ -398,6 +410,9 @@ impl Backend for GpuBackend {
         if grid.contains(&0) {
             return Ok(());
         }
+        if self.recorded.is_on {
+            self.note(kernel, args);
+        }
         // The limits, checked above, fit 32 bits.
         let pipeline = &self.kernels.pipelines[kernel];
         let numbers = pipeline.kernel.numbers(scalars);
@@ -406,12 +421,14 @@ impl Backend for GpuBackend {
     }
 
     fn read(&mut self, src: Arg<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<u64, Error> {
+        if self.recorded.is_on {
+            return Err(self.reads_back(&src));
+        }
         let staging = self.staging()?;
         let start = src.offset / WORD_BYTES * WORD_BYTES;
         let words = (src.offset + src.bytes).next_multiple_of(WORD_BYTES) - start;
-        let commands = self.recording().commands();
-        commands.copy_buffer_to_buffer(&src.buffer.buffer, start, &staging, 0, Some(words));
-        let submission = self.submit()?;
+        self.recording.copy((&src.buffer.buffer, start), (&staging, 0), words);
+        let submission = self.submit_early()?;
         self.gpu.wait(submission)?;
         let data = map_to_vec(&self.gpu, &staging, words)?;
         counts.scalar_reads += 1;
@@ -448,16 +465,14 @@ impl Backend for GpuBackend {
         }
         let words = bytes.next_multiple_of(WORD_BYTES);
         if src.uid != dst.uid {
-            let commands = self.recording().commands();
-            commands.copy_buffer_to_buffer(&src.buffer, src_offset, &dst.buffer, dst_offset, Some(words));
+            self.recording.copy((&src.buffer, src_offset), (&dst.buffer, dst_offset), words);
             counts.copies += 1;
             counts.copied_bytes += bytes;
             return Ok(());
         }
         // The device API copies only between two buffers; through a third one, overlap is allowed too.
         let between = self.between(src, src_offset, words)?;
-        let commands = self.recording().commands();
-        commands.copy_buffer_to_buffer(&between.buffer, 0, &dst.buffer, dst_offset, Some(words));
+        self.recording.copy((&between.buffer, 0), (&dst.buffer, dst_offset), words);
         self.scratch.push(between);
         counts.copies += 2;
         counts.copied_bytes += 2 * bytes;
@@ -471,8 +486,7 @@ impl Backend for GpuBackend {
         let words = dst.bytes.next_multiple_of(WORD_BYTES);
         let aligned = dst.offset.is_multiple_of(self.gpu.limits.min_storage_buffer_offset_alignment.into());
         if pattern == 0 {
-            let commands = self.recording().commands();
-            commands.clear_buffer(&dst.buffer.buffer, dst.offset, Some(words));
+            self.recording.add(Command::Clear { dst: (dst.buffer.buffer.clone(), dst.offset), bytes: words });
             return Ok(());
         }
         if !aligned {
@@ -486,24 +500,25 @@ impl Backend for GpuBackend {
         Ok(())
     }
 
-    fn finish(&mut self, counts: &mut RunCounts) -> Result<(), Error> {
-        counts.submits += std::mem::take(&mut self.early_submits);
-        let Some(mut recording) = self.recording.take() else { return Ok(()) };
-        let commands = recording.commands();
-        if let Some(timing) = &self.timing {
-            timing.resolve(commands);
+    fn submit(&mut self, counts: &mut RunCounts) -> Result<Option<wgpu::SubmissionIndex>, Error> {
+        if !self.recording.is_empty() {
+            counts.submits += 1;
+            self.submit_recording(true)?;
         }
-        self.flush_numbers();
-        let submission = self.gpu.submit(Some(recording.encoder.finish()))?;
-        counts.submits += 1;
-        self.gpu.wait(Some(submission))?;
+        counts.submits += std::mem::take(&mut self.early_submits);
         self.retire_scratch();
-        Ok(())
+        Ok(self.submitted.take())
     }
+
+    fn is_recording(&self) -> bool {
+        self.recorded.is_on
+    }
+
+    fn watch(&mut self, _cancel: &Cancel) {}
 
     fn forget_buffers(&mut self) -> Result<(), Error> {
         // Recorded commands hold their buffers until they have run: only then is their memory free.
-        if let Some(submission) = self.submit()? {
+        if let Some(submission) = self.submit_early()? {
             self.gpu.wait(Some(submission))?;
         }
         for buffer in self.idle_scratch.drain(..) {
@@ -514,8 +529,9 @@ impl Backend for GpuBackend {
     }
 
     fn abort(&mut self) {
-        self.recording = None;
+        self.recording.clear();
         self.early_submits = 0;
+        self.submitted = None;
         if let Some(numbers) = &mut self.numbers {
             numbers.forget();
         }

@@ -6,17 +6,19 @@
 pub(crate) mod cpu;
 pub(crate) mod gpu;
 pub(crate) mod numbers;
+mod run;
 
 use std::sync::Arc;
 
-use monopour_program::{DType, TensorDesc};
+use monopour_program::TensorDesc;
 
 use crate::buffer::Shared;
+use crate::cancel::Cancel;
 use crate::error::Error;
-use crate::host::HostCalls;
 use crate::host_function::LoadedHost;
 use crate::pool::{Loan, Physical, Pool};
 use crate::stats::RunCounts;
+use run::Run;
 
 /// The parts that differ between GPU and CPU.
 pub(crate) trait Backend: Send {
@@ -24,6 +26,8 @@ pub(crate) trait Backend: Send {
     type Buffer: Physical;
     /// The wrapper of host code: see [`Gate`].
     type Gate: Gate;
+    /// Commands given to the device.
+    type Submission: Send;
 
     fn gate(&self) -> Self::Gate;
     /// Allocates memory; the pool keeps the account.
@@ -47,8 +51,12 @@ pub(crate) trait Backend: Send {
     fn copy(&mut self, copy: Copy<'_, Self::Buffer>, counts: &mut RunCounts) -> Result<(), Error>;
     /// Runs or records a checked fill.
     fn fill(&mut self, dst: Arg<'_, Self::Buffer>, pattern: u32, counts: &mut RunCounts) -> Result<(), Error>;
-    /// Waits until all recorded commands are done.
-    fn finish(&mut self, counts: &mut RunCounts) -> Result<(), Error>;
+    /// Gives all recorded commands to the device.
+    fn submit(&mut self, counts: &mut RunCounts) -> Result<Self::Submission, Error>;
+    /// Whether commands are recorded for another encoder: nothing may be submitted.
+    fn is_recording(&self) -> bool;
+    /// The next run ends with `cancel`.
+    fn watch(&mut self, cancel: &Cancel);
     /// Drops the recorded commands.
     fn abort(&mut self);
     /// Releases all buffers without other holders: waits for recorded work, and empties caches.
@@ -122,19 +130,23 @@ pub(crate) struct Input<B: Physical> {
 
 /// An input or result of a run: a tensor's memory, or a scalar's bits.
 pub(crate) enum Value<B: Physical> {
-    Buffer(Shared<B>),
+    Buffer(Place<B>),
     Scalar(u64),
 }
 
-/// A result that a run has to set.
-struct Owed<B: Physical> {
-    dtype: DType,
-    scalar: bool,
-    /// Sizes; a dynamic one until host code sets it.
-    shape: Vec<u64>,
-    value: Option<Value<B>>,
-    /// Bytes of the buffer.
-    bytes: u64,
+/// Where a tensor begins.
+pub(crate) struct Place<B: Physical> {
+    pub buffer: Shared<B>,
+    pub offset: u64,
+    /// Whether what lies behind it in the buffer is the caller's.
+    pub is_foreign: bool,
+}
+
+impl<B: Physical> Place<B> {
+    /// A buffer of the pool.
+    pub fn own(buffer: Shared<B>) -> Place<B> {
+        Place { buffer, offset: 0, is_foreign: false }
+    }
 }
 
 /// The output of a run.
@@ -151,7 +163,7 @@ impl<B: Backend> Engine<B> {
     pub fn take(&mut self, bytes: u64) -> Result<Loan<B::Buffer>, Error> {
         let backend = &mut self.backend;
         match self.pool.take(bytes, |bytes| backend.make(bytes)) {
-            Err(Error::MemoryLimit { .. }) => {
+            Err(Error::MemoryLimit { .. }) if !backend.is_recording() => {
                 self.release_idle()?;
                 let backend = &mut self.backend;
                 self.pool.take(bytes, |bytes| backend.make(bytes))
@@ -167,19 +179,19 @@ impl<B: Backend> Engine<B> {
         Ok(())
     }
 
-    /// Runs `host` on `inputs`; `results` describes its results. Waits until the device is done.
-    pub fn run(
+    /// Runs `host` on `inputs` and gives its commands to the device; `results` describes its results.
+    pub fn start(
         &mut self,
         host: &mut LoadedHost,
-        inputs: Vec<Input<B::Buffer>>,
-        results: &[TensorDesc],
-    ) -> Result<Outcome<B::Buffer>, Error> {
+        (inputs, results): (Vec<Input<B::Buffer>>, &[TensorDesc]),
+        cancel: &Cancel,
+    ) -> Result<(Outcome<B::Buffer>, B::Submission), Error> {
         let gate = self.backend.gate();
-        let mut run = Run::new(self, inputs, results);
+        self.backend.watch(cancel);
         let outcome = gate.run(|| {
-            host.call(&mut run)?;
-            run.engine.backend.finish(&mut run.counts)?;
-            run.into_outcome()
+            let mut outcome = self.call(host, (inputs, results), cancel)?;
+            let submission = self.backend.submit(&mut outcome.counts)?;
+            Ok((outcome, submission))
         });
         if outcome.is_err() {
             self.backend.abort();
@@ -188,390 +200,16 @@ impl<B: Backend> Engine<B> {
         }
         outcome
     }
-}
 
-/// A logical buffer. Its handle is its position, from 1, and above it the number of earlier uses of the position.
-struct Slot<B: Physical> {
-    buffer: Option<Shared<B>>,
-    bytes: u64,
-    origin: Origin,
-    generation: u32,
-}
-
-/// Longest message of a trap, in bytes.
-const MAX_MESSAGE: usize = 4096;
-/// Most buffers, and most scalars, of one dispatch: host code that pushes more is defective.
-const MAX_ARGS: usize = 1 << 16;
-
-/// Bits of a handle that hold the position.
-const POSITION_BITS: u32 = 32;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    Input,
-    Donated,
-    Constant,
-    Arena,
-    Allocated,
-}
-
-impl Origin {
-    /// The reason why a buffer of this origin is read-only, if it is.
-    fn frozen(self) -> Option<&'static str> {
-        match self {
-            Origin::Input => Some("an input that was not donated"),
-            Origin::Constant => Some("a constant"),
-            Origin::Donated | Origin::Arena | Origin::Allocated => None,
-        }
-    }
-}
-
-/// A range named by handle.
-#[derive(Clone, Copy)]
-struct Range {
-    slot: usize,
-    offset: u64,
-    bytes: u64,
-}
-
-/// One run of a host function.
-struct Run<'e, B: Backend> {
-    engine: &'e mut Engine<B>,
-    slots: Vec<Slot<B::Buffer>>,
-    /// Positions of freed allocations: a loop that allocates reuses them.
-    vacant: Vec<usize>,
-    inputs: Vec<(Option<u64>, Vec<u64>)>,
-    arena: Option<usize>,
-    args: Vec<Range>,
-    scalars: Vec<u64>,
-    /// The message of the next trap so far.
-    message: Vec<u8>,
-    results: Vec<Owed<B::Buffer>>,
-    counts: RunCounts,
-}
-
-impl<'e, B: Backend> Run<'e, B> {
-    fn new(engine: &'e mut Engine<B>, inputs: Vec<Input<B::Buffer>>, results: &[TensorDesc]) -> Run<'e, B> {
-        let mut known = Vec::with_capacity(inputs.len());
-        let mut slots = Vec::with_capacity(inputs.len() + engine.constants.len());
-        for input in inputs {
-            let origin = if input.donated { Origin::Donated } else { Origin::Input };
-            let (buffer, bits) = match input.value {
-                Value::Buffer(buffer) => (Some(buffer), None),
-                Value::Scalar(bits) => (None, Some(bits)),
-            };
-            known.push((bits, input.shape));
-            slots.push(Slot { buffer, bytes: input.bytes, origin, generation: 0 });
-        }
-        slots.extend(engine.constants.iter().map(|constant| Slot {
-            buffer: Some(constant.buffer.clone()),
-            bytes: constant.bytes,
-            origin: Origin::Constant,
-            generation: 0,
-        }));
-        let owed = |desc: &TensorDesc| Owed {
-            dtype: desc.dtype,
-            scalar: desc.scalar,
-            shape: desc.shape.clone(),
-            value: None,
-            bytes: 0,
-        };
-        Run {
-            engine,
-            slots,
-            vacant: Vec::new(),
-            inputs: known,
-            arena: None,
-            args: Vec::new(),
-            scalars: Vec::new(),
-            message: Vec::new(),
-            results: results.iter().map(owed).collect(),
-            counts: RunCounts::default(),
-        }
-    }
-
-    fn into_outcome(self) -> Result<Outcome<B::Buffer>, Error> {
-        let leaked = self.slots.iter().filter(|slot| slot.origin == Origin::Allocated && slot.buffer.is_some());
-        let leaked = leaked.count() as u64;
-        let results = self.results.into_iter().enumerate().map(|(position, owed)| {
-            let sizes = owed.shape.iter().try_fold(owed.dtype.size_bytes(), |bytes, &size| bytes.checked_mul(size));
-            let value = owed.value.ok_or_else(|| Error::host_code(format!("result {position} was not set")))?;
-            if !owed.scalar && sizes.is_none_or(|bytes| bytes > owed.bytes) {
-                let what = format!("result {position} is too small: {} bytes for sizes {:?}", owed.bytes, owed.shape);
-                return Err(Error::host_code(what));
-            }
-            Ok((value, owed.shape))
-        });
-        let results = results.collect::<Result<Vec<_>, Error>>()?;
-        Ok(Outcome { results, counts: self.counts, leaked })
-    }
-
-    fn push(&mut self, buffer: Shared<B::Buffer>, bytes: u64, origin: Origin) -> i64 {
-        let position = match self.vacant.pop() {
-            Some(position) => {
-                let generation = self.slots[position].generation.wrapping_add(1) & (i32::MAX as u32);
-                self.slots[position] = Slot { buffer: Some(buffer), bytes, origin, generation };
-                position
-            }
-            None => {
-                self.slots.push(Slot { buffer: Some(buffer), bytes, origin, generation: 0 });
-                self.slots.len() - 1
-            }
-        };
-        i64::from(self.slots[position].generation) << POSITION_BITS | (position as i64 + 1)
-    }
-
-    /// The slot of a result that is not set yet.
-    fn owed(&mut self, position: i64, scalar: bool) -> Result<&mut Owed<B::Buffer>, Error> {
-        let position = index(position, self.results.len(), "result")?;
-        let owed = &mut self.results[position];
-        if owed.value.is_some() || owed.scalar != scalar {
-            return Err(Error::host_code(format!("result {position} is set twice, or to a value of another kind")));
-        }
-        Ok(owed)
-    }
-
-    /// The slot of a live buffer.
-    fn live(&self, handle: i64, doing: &str) -> Result<usize, Error> {
-        let slot = usize::try_from(handle & i64::from(u32::MAX)).ok().and_then(|handle| handle.checked_sub(1));
-        let generation = handle >> POSITION_BITS;
-        match slot.and_then(|index| self.slots.get(index).map(|slot| (index, slot))) {
-            Some((index, Slot { buffer: Some(_), generation: its, .. })) if i64::from(*its) == generation => Ok(index),
-            Some(_) => Err(Error::host_code(format!("{doing}: handle {handle} was freed or returned before"))),
-            None => Err(Error::host_code(format!("{doing}: handle {handle} does not exist"))),
-        }
-    }
-
-    /// A range within a live buffer.
-    fn range(&self, handle: i64, offset: i64, bytes: i64, doing: &str) -> Result<Range, Error> {
-        let slot = self.live(handle, doing)?;
-        let size = self.slots[slot].bytes;
-        // -1: all bytes after the offset.
-        let bytes = if bytes == -1 { (size as i64).saturating_sub(offset) } else { bytes };
-        match (u64::try_from(offset), u64::try_from(bytes)) {
-            (Ok(offset), Ok(bytes)) if offset.checked_add(bytes).is_some_and(|end| end <= size) => {
-                Ok(Range { slot, offset, bytes })
-            }
-            _ => Err(Error::host_code(format!("{doing}: {bytes} bytes at {offset} of a buffer of {size} bytes"))),
-        }
-    }
-
-    /// A range within a live buffer that is writable.
-    fn writable_range(&self, handle: i64, offset: i64, bytes: i64, doing: &str) -> Result<Range, Error> {
-        let range = self.range(handle, offset, bytes, doing)?;
-        match self.slots[range.slot].origin.frozen() {
-            Some(why) => Err(Error::host_code(format!("{doing}: writes {why}"))),
-            None => Ok(range),
-        }
-    }
-}
-
-/// The memory of a range from [`Run::range`], while the backend is borrowed separately.
-fn resolve<B: Physical>(slots: &[Slot<B>], range: Range) -> Arg<'_, B> {
-    let slot = &slots[range.slot];
-    let buffer = slot.buffer.as_ref().expect("a range is of a live slot: checked when it was named, and again on use");
-    Arg { buffer, offset: range.offset, bytes: range.bytes, frozen: slot.origin.frozen() }
-}
-
-fn index(value: i64, len: usize, what: &str) -> Result<usize, Error> {
-    let position = usize::try_from(value).ok().filter(|&position| position < len);
-    position.ok_or_else(|| Error::host_code(format!("{what} {value} of {len}")))
-}
-
-fn size(bytes: i64, what: &str) -> Result<u64, Error> {
-    u64::try_from(bytes).map_err(|_| Error::host_code(format!("{what} of {bytes} bytes")))
-}
-
-/// Room for one more argument.
-fn room(pushed: usize) -> Result<(), Error> {
-    if pushed < MAX_ARGS { Ok(()) } else { Err(Error::host_code(format!("more than {MAX_ARGS} arguments"))) }
-}
-
-/// Bytes of one element.
-fn scalar_bytes(bytes: i64) -> Result<i64, Error> {
-    if (1..=8).contains(&bytes) { Ok(bytes) } else { Err(Error::host_code(format!("an element of {bytes} bytes"))) }
-}
-
-impl<B: Backend> HostCalls for Run<'_, B> {
-    fn input(&mut self, position: i64) -> Result<i64, Error> {
-        Ok(index(position, self.inputs.len(), "input")? as i64 + 1)
-    }
-
-    fn constant(&mut self, position: i64) -> Result<i64, Error> {
-        let position = index(position, self.engine.constants.len(), "constant")?;
-        Ok((self.inputs.len() + position) as i64 + 1)
-    }
-
-    fn alloc(&mut self, bytes: i64) -> Result<i64, Error> {
-        let bytes = size(bytes, "allocation")?;
-        let loan = self.engine.take(bytes)?;
-        self.counts.allocations += 1;
-        Ok(self.push(Arc::new(loan), bytes, Origin::Allocated))
-    }
-
-    fn arena(&mut self, bytes: i64) -> Result<i64, Error> {
-        if self.arena.is_some() {
-            return Err(Error::host_code("the arena is asked for twice"));
-        }
-        let bytes = size(bytes, "arena")?;
-        let kept = self.engine.arena.take().filter(|arena| arena.buffer.bytes() >= bytes);
-        let arena = match kept {
-            Some(arena) => arena,
-            None => Arena { buffer: Arc::new(self.engine.take(bytes)?), is_prepared: false },
-        };
-        let buffer = arena.buffer.clone();
-        self.engine.arena = Some(arena);
-        let handle = self.push(buffer, bytes, Origin::Arena);
-        self.arena = Some(handle as usize - 1);
-        Ok(handle)
-    }
-
-    fn free(&mut self, handle: i64) -> Result<(), Error> {
-        let slot = self.live(handle, "free")?;
-        if !matches!(self.slots[slot].origin, Origin::Allocated | Origin::Donated) {
-            return Err(Error::host_code(format!("free: handle {handle} is not an allocation")));
-        }
-        if self.args.iter().any(|arg| arg.slot == slot) {
-            return Err(Error::host_code(format!("free: handle {handle} is a pending argument")));
-        }
-        self.slots[slot].buffer = None;
-        if self.slots[slot].origin == Origin::Allocated {
-            self.vacant.push(slot);
-        }
-        Ok(())
-    }
-
-    fn input_scalar(&mut self, position: i64) -> Result<i64, Error> {
-        let position = index(position, self.inputs.len(), "input")?;
-        let bits = self.inputs[position].0;
-        bits.map(|bits| bits as i64).ok_or_else(|| Error::host_code(format!("input {position} is not a number")))
-    }
-
-    fn input_dim(&mut self, position: i64, dim: i64) -> Result<i64, Error> {
-        let position = index(position, self.inputs.len(), "input")?;
-        let shape = &self.inputs[position].1;
-        let size = shape[index(dim, shape.len(), "dimension")?];
-        i64::try_from(size).map_err(|_| Error::host_code(format!("a dimension of {size} elements")))
-    }
-
-    fn result_scalar(&mut self, position: i64, bits: i64) -> Result<(), Error> {
-        let owed = self.owed(position, true)?;
-        let kept = if owed.dtype.size_bytes() < 8 { u64::MAX >> (64 - 8 * owed.dtype.size_bytes()) } else { u64::MAX };
-        owed.value = Some(Value::Scalar(bits as u64 & kept));
-        Ok(())
-    }
-
-    fn result_dim(&mut self, position: i64, dim: i64, extent: i64) -> Result<(), Error> {
-        let position = index(position, self.results.len(), "result")?;
-        let shape = &mut self.results[position].shape;
-        let len = shape.len();
-        shape[index(dim, len, "dimension")?] = size(extent, "a dimension")?;
-        Ok(())
-    }
-
-    fn scalar(&mut self, bits: i64) -> Result<(), Error> {
-        room(self.scalars.len())?;
-        self.scalars.push(bits as u64);
-        Ok(())
-    }
-
-    fn read(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<i64, Error> {
-        let range = self.range(handle, offset, scalar_bytes(bytes)?, "read")?;
-        Ok(self.engine.backend.read(resolve(&self.slots, range), &mut self.counts)? as i64)
-    }
-
-    fn write(&mut self, handle: i64, offset: i64, bytes: i64, bits: i64) -> Result<(), Error> {
-        let range = self.writable_range(handle, offset, scalar_bytes(bytes)?, "write")?;
-        self.engine.backend.write(resolve(&self.slots, range), bits as u64, &mut self.counts)
-    }
-
-    fn message(&mut self, bytes: i64) -> Result<(), Error> {
-        let room = MAX_MESSAGE.saturating_sub(self.message.len());
-        self.message.extend(bytes.to_le_bytes().into_iter().filter(|byte| *byte != 0).take(room));
-        Ok(())
-    }
-
-    fn trap(&mut self, code: i64) -> Result<(), Error> {
-        let message = String::from_utf8_lossy(&self.message).into_owned();
-        Err(Error::Trap { code, message })
-    }
-
-    fn result(&mut self, position: i64, handle: i64) -> Result<(), Error> {
-        let slot = self.live(handle, "result")?;
-        if !matches!(self.slots[slot].origin, Origin::Allocated | Origin::Donated) {
-            return Err(Error::host_code(format!("result {position} is neither an allocation nor a donated input")));
-        }
-        let bytes = self.slots[slot].bytes;
-        self.owed(position, false)?.bytes = bytes;
-        let buffer = self.slots[slot].buffer.take();
-        self.owed(position, false)?.value = buffer.map(Value::Buffer);
-        Ok(())
-    }
-
-    fn arg(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<(), Error> {
-        let range = self.range(handle, offset, bytes, "argument")?;
-        room(self.args.len())?;
-        self.args.push(range);
-        Ok(())
-    }
-
-    fn dispatch(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
-        let ranges = std::mem::take(&mut self.args);
-        let scalars = std::mem::take(&mut self.scalars);
-        let position = usize::try_from(kernel).ok();
-        let found = position.and_then(|position| self.engine.backend.kernel(position).map(|found| (position, found)));
-        let (position, (name, args_len, scalars_len)) =
-            found.ok_or_else(|| Error::host_code(format!("dispatch: kernel {kernel} does not exist")))?;
-        if ranges.len() != args_len {
-            let what = format!("dispatch: kernel `{name}` takes {args_len} arguments, {} given", ranges.len());
-            return Err(Error::host_code(what));
-        }
-        if scalars.len() != scalars_len {
-            let what = format!("dispatch: kernel `{name}` takes {scalars_len} scalars, {} given", scalars.len());
-            return Err(Error::host_code(what));
-        }
-        let grid = grid.map(|extent| u64::try_from(extent).map_err(|_| Error::host_code("dispatch: negative grid")));
-        let [x, y, z] = grid;
-        let grid = [x?, y?, z?];
-        if ranges.iter().any(|range| self.slots[range.slot].buffer.is_none()) {
-            return Err(Error::host_code("dispatch: an argument was returned before its use"));
-        }
-        let args: Vec<Arg<'_, B::Buffer>> = ranges.iter().map(|&range| resolve(&self.slots, range)).collect();
-        self.engine.backend.dispatch(position, &args, &scalars, grid, &mut self.counts)
-    }
-
-    fn dispatch_once(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
-        if self.engine.arena.as_ref().is_none_or(|arena| !arena.is_prepared) {
-            return self.dispatch(kernel, grid);
-        }
-        self.args.clear();
-        self.scalars.clear();
-        Ok(())
-    }
-
-    fn copy(&mut self, src: (i64, i64), dst: (i64, i64), bytes: i64) -> Result<(), Error> {
-        let from = self.range(src.0, src.1, bytes, "copy")?;
-        let to = self.writable_range(dst.0, dst.1, bytes, "copy")?;
-        let (src, dst) = (resolve(&self.slots, from), resolve(&self.slots, to));
-        if from.bytes == 0 {
-            return Ok(());
-        }
-        let copy = Copy {
-            src: src.buffer,
-            src_offset: src.offset,
-            dst: dst.buffer,
-            dst_offset: dst.offset,
-            bytes: from.bytes,
-            to_end: to.offset + to.bytes == self.slots[to.slot].bytes,
-        };
-        self.engine.backend.copy(copy, &mut self.counts)
-    }
-
-    fn fill(&mut self, dst: (i64, i64), bytes: i64, pattern: u32) -> Result<(), Error> {
-        let range = self.writable_range(dst.0, dst.1, bytes, "fill")?;
-        if range.bytes == 0 {
-            return Ok(());
-        }
-        self.engine.backend.fill(resolve(&self.slots, range), pattern, &mut self.counts)
+    /// Runs `host`, and leaves its commands in the backend.
+    pub fn call(
+        &mut self,
+        host: &mut LoadedHost,
+        (inputs, results): (Vec<Input<B::Buffer>>, &[TensorDesc]),
+        cancel: &Cancel,
+    ) -> Result<Outcome<B::Buffer>, Error> {
+        let mut run = Run::new(self, (inputs, results), cancel);
+        host.call(&mut run)?;
+        run.into_outcome()
     }
 }

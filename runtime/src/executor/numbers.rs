@@ -8,8 +8,6 @@ use crate::device::GpuDevice;
 use crate::error::Error;
 use crate::pool::SharedAccount;
 
-/// Bytes of the buffer: 1,024 dispatches of one submission at an alignment of 256 bytes.
-const BYTES: u64 = 256 << 10;
 /// Uniform bindings are multiples of a vector.
 const GRANULARITY: usize = 16;
 
@@ -20,15 +18,18 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
+    /// Bytes of the buffer: 1,024 dispatches of one submission at an alignment of 256 bytes.
+    pub const BYTES: u64 = 256 << 10;
+
     /// Creates the buffer.
     ///
     /// # Errors
     /// The memory limit's.
     pub fn new(gpu: &GpuDevice, account: &SharedAccount) -> Result<Numbers, Error> {
-        account.reserve(BYTES)?;
+        account.reserve(Self::BYTES)?;
         let buffer = gpu.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("numbers"),
-            size: BYTES,
+            size: Self::BYTES,
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
@@ -44,7 +45,7 @@ impl Numbers {
     pub fn place(&mut self, gpu: &GpuDevice, numbers: &[u8]) -> Option<u32> {
         let at = self.written.len().next_multiple_of(gpu.limits.min_uniform_buffer_offset_alignment as usize);
         let end = (at + numbers.len()).next_multiple_of(GRANULARITY);
-        if end as u64 > BYTES {
+        if end as u64 > Self::BYTES {
             return None;
         }
         self.written.resize(at, 0);
@@ -61,6 +62,28 @@ impl Numbers {
         }
     }
 
+    /// Moves the placed scalars to a buffer from which commands copy them, whenever those are submitted; `None` without any.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn stage(&mut self, gpu: &GpuDevice) -> Result<Option<wgpu::Buffer>, Error> {
+        if self.written.is_empty() {
+            return Ok(None);
+        }
+        let size = self.written.len() as u64;
+        let staging = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("recorded numbers"),
+            size,
+            usage: wgpu::BufferUsages::COPY_SRC,
+            mapped_at_creation: true,
+        });
+        let view = staging.get_mapped_range_mut(..);
+        view.map_err(|_| Error::OutOfMemory { asked_bytes: size })?.copy_from_slice(&self.written);
+        staging.unmap();
+        self.written.clear();
+        Ok(Some(staging))
+    }
+
     /// Drops placed scalars that will not be submitted.
     pub fn forget(&mut self) {
         self.written.clear();
@@ -69,6 +92,6 @@ impl Numbers {
     /// Frees the memory.
     pub fn release(self, account: &SharedAccount) {
         drop(self.buffer);
-        account.release(BYTES);
+        account.release(Self::BYTES);
     }
 }

@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::buffer::{DeviceTensor, GpuBuffer, HostTensor, Storage, check_sizes};
-use crate::device::Opened;
+use crate::cancel::Cancel;
+use crate::device::{GpuDevice, Opened};
 use crate::error::Error;
 use crate::executor::cpu::CpuBackend;
 use crate::executor::gpu::GpuBackend;
-use crate::executor::{Backend, Constant, Engine, Input, Value};
+use crate::executor::{Arena, Backend, Constant, Engine, Input, Outcome, Place, Value};
 use crate::ffi::NativeKernel;
 use crate::host_function::LoadedHost;
 use crate::model::{Model, Parts};
 use crate::pool::{Physical, Pool, SharedAccount};
 use crate::readback;
-use crate::session::record::{Created, Record};
+use crate::session::measured::{Created, Record};
 use crate::session::{LeakReport, Options};
 use crate::stats::{GpuTimes, RunCounts, Stats, SteadyState};
 use crate::threads::{Cost, Threads};
@@ -23,20 +24,39 @@ use crate::upload::Uploader;
 
 /// The state of a session.
 pub(super) struct Core {
-    model: Arc<Model>,
-    host: LoadedHost,
-    engine: AnyEngine,
+    pub(super) model: Arc<Model>,
+    pub(super) host: LoadedHost,
+    pub(super) engine: AnyEngine,
     /// What this session takes.
     account: SharedAccount,
     threads: usize,
-    record: Record,
+    pub(super) record: Record,
 }
 
 /// The two targets.
 #[allow(clippy::large_enum_variant, reason = "there is one per session")]
-enum AnyEngine {
-    Gpu { engine: Engine<GpuBackend>, staging: Arc<Pool<GpuBuffer>> },
+pub(super) enum AnyEngine {
+    Gpu { engine: Engine<GpuBackend>, staging: Arc<Pool<GpuBuffer>>, recording: Memory },
     Cpu(Engine<CpuBackend>),
+}
+
+/// The memory of recorded runs. They may be submitted at any time, so that they share none with what is kept between runs:
+/// neither inputs and results on loan, nor an arena that is prepared once.
+pub(super) struct Memory {
+    pool: Arc<Pool<GpuBuffer>>,
+    arena: Option<Arena<GpuBuffer>>,
+}
+
+impl Memory {
+    fn new(account: &SharedAccount) -> Memory {
+        Memory { pool: Pool::new(account.clone()), arena: None }
+    }
+
+    /// Exchanges it with that of an engine.
+    pub(super) fn swap(&mut self, engine: &mut Engine<GpuBackend>) {
+        std::mem::swap(&mut self.pool, &mut engine.pool);
+        std::mem::swap(&mut self.arena, &mut engine.arena);
+    }
 }
 
 impl Core {
@@ -48,7 +68,7 @@ impl Core {
                 let wanted = (options.timing, options.trace);
                 let backend = GpuBackend::new((gpu.clone(), kernels.clone()), account.clone(), wanted)?;
                 let engine = engine(backend, constants, &account);
-                AnyEngine::Gpu { engine, staging: Pool::new(account.clone()) }
+                AnyEngine::Gpu { engine, staging: Pool::new(account.clone()), recording: Memory::new(&account) }
             }
             (_, Parts::Cpu { constants, .. }) => {
                 let pool = Threads::new(options.threads)?;
@@ -113,12 +133,15 @@ impl Core {
     }
 
     /// Runs the program on device tensors, and waits until its last kernel is done.
-    /// Donated inputs are consumed.
-    ///
-    /// # Errors
-    /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], [`Error::Tensor`]; errors of host code or the device.
     pub fn execute(&mut self, inputs: &[DeviceTensor]) -> Result<Vec<DeviceTensor>, Error> {
-        let storages = self.claim(inputs)?;
+        let claims = claim(&self.model, inputs)?;
+        let started = self.start(claims, &Cancel::default())?;
+        started.wait()?;
+        self.complete(started)
+    }
+
+    /// Runs the host function, and gives the commands to the device.
+    pub fn start(&mut self, claims: Vec<Claim>, cancel: &Cancel) -> Result<Started, Error> {
         let descs = &self.model.signature().results;
         let before = self.created();
         match &mut self.engine {
@@ -126,27 +149,42 @@ impl Core {
             AnyEngine::Cpu(engine) => engine.backend.recorder.begin_run(),
         }
         let start = Instant::now();
-        let (results, counts, leaked) = match &mut self.engine {
+        match &mut self.engine {
             AnyEngine::Gpu { engine, .. } => {
-                let inputs = unwrap(storages, |storage| match storage {
-                    Storage::Gpu(buffer) => Some(Value::Buffer(buffer)),
+                let inputs = unwrap(claims, |storage| match storage {
+                    Storage::Gpu(buffer) => Some(Value::Buffer(Place::own(buffer))),
                     Storage::Scalar(bits) => Some(Value::Scalar(bits)),
                     Storage::Cpu(_) => None,
                 })?;
-                let outcome = engine.run(&mut self.host, inputs, descs)?;
-                (wrap(outcome.results, Storage::Gpu), outcome.counts, outcome.leaked)
+                let (outcome, submission) = engine.start(&mut self.host, (inputs, descs), cancel)?;
+                let Outcome { results, counts, leaked } = outcome;
+                let submission = submission.map(|submission| (engine.backend.gpu.clone(), submission));
+                Ok(Started { results: wrap(results, Storage::Gpu), counts, leaked, submission, before, start })
             }
             AnyEngine::Cpu(engine) => {
-                let inputs = unwrap(storages, |storage| match storage {
-                    Storage::Cpu(buffer) => Some(Value::Buffer(buffer)),
+                let inputs = unwrap(claims, |storage| match storage {
+                    Storage::Cpu(buffer) => Some(Value::Buffer(Place::own(buffer))),
                     Storage::Scalar(bits) => Some(Value::Scalar(bits)),
                     Storage::Gpu(_) => None,
                 })?;
-                let outcome = engine.run(&mut self.host, inputs, descs)?;
-                (wrap(outcome.results, Storage::Cpu), outcome.counts, outcome.leaked)
+                let (outcome, ()) = engine.start(&mut self.host, (inputs, descs), cancel)?;
+                let Outcome { results, counts, leaked } = outcome;
+                Ok(Started { results: wrap(results, Storage::Cpu), counts, leaked, submission: None, before, start })
             }
-        };
-        let run_ms = elapsed_ms(start);
+        }
+    }
+
+    /// Drops the commands of a run that did not come to its end.
+    pub fn abort(&mut self) {
+        match &mut self.engine {
+            AnyEngine::Gpu { engine, .. } => engine.backend.abort(),
+            AnyEngine::Cpu(engine) => engine.backend.abort(),
+        }
+    }
+
+    /// The results of a run that is done.
+    pub fn complete(&mut self, started: Started) -> Result<Vec<DeviceTensor>, Error> {
+        let run_ms = elapsed_ms(started.start);
         let gpu_ms = match &mut self.engine {
             AnyEngine::Gpu { engine, .. } => {
                 engine.backend.after_run()?;
@@ -154,10 +192,15 @@ impl Core {
             }
             AnyEngine::Cpu(_) => None,
         };
-        self.book_run(run_ms, gpu_ms, (counts, leaked), before);
+        self.book_run(run_ms, gpu_ms, (started.counts, started.leaked), started.before);
         let (descs, device) = (&self.model.signature().results, self.model.device().id);
-        let tensors = descs.iter().zip(results);
+        let tensors = descs.iter().zip(started.results);
         Ok(tensors.map(|(d, (storage, shape))| DeviceTensor::new(d.dtype, shape, device, storage)).collect())
+    }
+
+    /// Whether several runs may be with the device: its times are of one.
+    pub fn overlaps(&self) -> bool {
+        matches!(&self.engine, AnyEngine::Gpu { engine, .. } if engine.backend.timing.is_none())
     }
 
     /// Copies tensors to the host.
@@ -178,7 +221,7 @@ impl Core {
         }
         let in_memory = || storages.iter().zip(sizes.clone()).filter(|(s, _)| !matches!(s, Storage::Scalar(_)));
         let read = match &mut self.engine {
-            AnyEngine::Gpu { engine, staging } => {
+            AnyEngine::Gpu { engine, staging, .. } => {
                 let buffers = in_memory().map(|(storage, bytes)| match storage {
                     Storage::Gpu(buffer) => Ok((&***buffer, bytes)),
                     Storage::Cpu(_) | Storage::Scalar(_) => Err(elsewhere()),
@@ -261,19 +304,6 @@ impl Core {
         LeakReport { buffers_alive, bytes_alive: 0, unfreed_allocations: self.record.unfreed }
     }
 
-    /// Checks the inputs of a run and claims their memory.
-    fn claim(&self, inputs: &[DeviceTensor]) -> Result<Vec<Claim>, Error> {
-        let descs = &self.model.signature().inputs;
-        check_count(descs.len(), inputs.len())?;
-        descs.iter().zip(inputs).try_for_each(|(desc, input)| input.check(desc, self.model.device().id))?;
-        check_sizes(self.model.signature(), |size| inputs.get(size.input as usize)?.size(size.dim))?;
-        let claimed = descs.iter().zip(inputs).map(|(desc, input)| {
-            let storage = if desc.donated { input.consume()? } else { input.with(|storage| Ok(storage.clone()))? };
-            Ok(Claim { storage, bytes: input.size_bytes(), shape: input.shape.clone(), donated: desc.donated })
-        });
-        claimed.collect()
-    }
-
     /// Bytes of the driver's pipeline cache from an earlier process.
     fn cache_bytes(&self) -> u64 {
         match &self.engine {
@@ -324,8 +354,10 @@ impl AnyEngine {
     /// Frees the session's buffers, and counts the remaining loans.
     fn shut(&mut self) -> u64 {
         match self {
-            AnyEngine::Gpu { engine, staging } => {
+            AnyEngine::Gpu { engine, staging, recording } => {
                 staging.close();
+                recording.arena = None;
+                recording.pool.close();
                 engine.backend.bind_groups.clear();
                 engine.backend.release_staging();
                 shut(engine) + staging.outstanding()
@@ -350,7 +382,7 @@ fn elsewhere() -> Error {
     Error::Tensor { what: "the tensor lies on another device".into() }
 }
 
-fn check_count(expected: usize, found: usize) -> Result<(), Error> {
+pub(super) fn check_count(expected: usize, found: usize) -> Result<(), Error> {
     if expected == found {
         return Ok(());
     }
@@ -370,7 +402,38 @@ fn cpu_backend(model: &Model, threads: Threads, with_trace: bool) -> Result<CpuB
         })
     });
     let kernels = kernels.collect::<Result<Vec<_>, Error>>()?;
-    Ok(CpuBackend { threads, kernels, recorder: Recorder::new(with_trace) })
+    Ok(CpuBackend { threads, kernels, recorder: Recorder::new(with_trace), cancel: Cancel::default() })
+}
+
+/// Checks the inputs of a run and claims their memory.
+pub(super) fn claim(model: &Model, inputs: &[DeviceTensor]) -> Result<Vec<Claim>, Error> {
+    let descs = &model.signature().inputs;
+    check_count(descs.len(), inputs.len())?;
+    descs.iter().zip(inputs).try_for_each(|(desc, input)| input.check(desc, model.device().id))?;
+    check_sizes(model.signature(), |size| inputs.get(size.input as usize)?.size(size.dim))?;
+    let claimed = descs.iter().zip(inputs).map(|(desc, input)| {
+        let storage = if desc.donated { input.consume()? } else { input.with(|storage| Ok(storage.clone()))? };
+        Ok(Claim { storage, bytes: input.size_bytes(), shape: input.shape.clone(), donated: desc.donated })
+    });
+    claimed.collect()
+}
+
+/// A run whose commands the device has.
+pub(super) struct Started {
+    results: Vec<(Storage, Vec<u64>)>,
+    counts: RunCounts,
+    leaked: u64,
+    /// On a GPU.
+    submission: Option<(GpuDevice, wgpu::SubmissionIndex)>,
+    before: Created,
+    start: Instant,
+}
+
+impl Started {
+    /// Waits until the run is done. Other runs may start meanwhile.
+    pub fn wait(&self) -> Result<(), Error> {
+        self.submission.as_ref().map_or(Ok(()), |(gpu, submission)| gpu.wait_for(submission))
+    }
 }
 
 /// An input of a run, on any device.
@@ -382,7 +445,7 @@ pub(super) struct Claim {
 }
 
 /// The bits of a scalar, in the low bytes.
-fn bits(data: &[u8]) -> u64 {
+pub(super) fn bits(data: &[u8]) -> u64 {
     let mut bits = [0; 8];
     bits[..data.len().min(8)].copy_from_slice(&data[..data.len().min(8)]);
     u64::from_le_bytes(bits)
@@ -394,7 +457,7 @@ fn wrap<B: Physical>(
     storage: impl Fn(crate::buffer::Shared<B>) -> Storage,
 ) -> Vec<(Storage, Vec<u64>)> {
     let each = results.into_iter().map(|(value, shape)| match value {
-        Value::Buffer(buffer) => (storage(buffer), shape),
+        Value::Buffer(place) => (storage(place.buffer), shape),
         Value::Scalar(bits) => (Storage::Scalar(bits), shape),
     });
     each.collect()
@@ -404,9 +467,9 @@ fn wrap<B: Physical>(
 fn unwrap<B: Physical>(claims: Vec<Claim>, take: impl Fn(Storage) -> Option<Value<B>>) -> Result<Vec<Input<B>>, Error> {
     let inputs = claims.into_iter().map(|Claim { storage, bytes, shape, donated }| {
         let value = take(storage).ok_or_else(elsewhere)?;
-        if let Value::Buffer(buffer) = &value
+        if let Value::Buffer(place) = &value
             && donated
-            && Arc::strong_count(buffer) > 1
+            && Arc::strong_count(&place.buffer) > 1
         {
             return Err(Error::Tensor { what: "a donated tensor is in use elsewhere, or is another input too".into() });
         }

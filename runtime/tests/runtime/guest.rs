@@ -1,125 +1,13 @@
 //! A guest on the caller's device: constants once, others' scopes and callbacks intact.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
-use monopour_contract::RuntimeFunction as F;
 use monopour_program::*;
-use monopour_runtime::{Device, Error, HostTensor, Model, Options, Session, wgpu};
+use monopour_runtime::{Device, Error, Model, Options, Session, wgpu};
 
-use crate::support::*;
-
-const ADD: &str = "
-@group(0) @binding(0) var<storage, read> a: array<f32>;
-@group(0) @binding(1) var<storage, read> b: array<f32>;
-@group(0) @binding(2) var<storage, read_write> c: array<f32>;
-@compute @workgroup_size(64)
-fn add(@builtin(global_invocation_id) id: vec3<u32>) {
-    if (id.x < arrayLength(&c)) { c[id.x] = a[id.x] + b[id.x]; }
-}
-";
-
-/// Elements of the tensors of these programs.
-const LEN: u64 = 256;
-const BYTES: u64 = 4 * LEN;
-
-/// The caller's engine: a device of its own, with everything that the adapter offers, and its callbacks.
-struct Engine {
-    device: wgpu::Device,
-    queue: wgpu::Queue,
-    /// Errors outside of any scope.
-    uncaught: Arc<Mutex<Vec<String>>>,
-    /// Whether the device was lost.
-    lost: Arc<AtomicUsize>,
-}
-
-/// `None`, counted as a skip, if there is no adapter and none is required.
-fn engine() -> Option<Engine> {
-    engine_with(|adapter| (adapter.features(), adapter.limits()))
-}
-
-fn engine_with(wanted: impl FnOnce(&wgpu::Adapter) -> (wgpu::Features, wgpu::Limits)) -> Option<Engine> {
-    gpu()?;
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
-    let instance = wgpu::Instance::new(descriptor);
-    let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default())).unwrap();
-    let (required_features, required_limits) = wanted(&adapter);
-    // What is experimental has to be unlocked first.
-    let required_features = required_features - wgpu::Features::all_experimental_mask();
-    let descriptor = wgpu::DeviceDescriptor { required_features, required_limits, ..Default::default() };
-    let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).unwrap();
-    let uncaught = Arc::new(Mutex::new(Vec::new()));
-    let list = uncaught.clone();
-    device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| list.lock().unwrap().push(error.to_string())));
-    let lost = Arc::new(AtomicUsize::new(0));
-    let count = lost.clone();
-    device.set_device_lost_callback(move |_, _| {
-        count.fetch_add(1, Ordering::Relaxed);
-    });
-    Some(Engine { device, queue, uncaught, lost })
-}
-
-impl Engine {
-    fn device(&self) -> Device {
-        Device::from_wgpu(self.device.clone(), self.queue.clone()).unwrap()
-    }
-
-    /// An error of validation, which goes where the engine expects it.
-    fn mistake(&self) {
-        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::MAP_WRITE;
-        let size = self.device.limits().max_buffer_size + 4;
-        let _ =
-            self.device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false });
-    }
-
-    fn uncaught(&self) -> usize {
-        self.uncaught.lock().unwrap().len()
-    }
-}
-
-/// `result0 = arg0 + c`, then `dispatches - 1` times `+ c`, through the arena; `c` holds `LEN` times `constant`.
-fn adding(dispatches: u64, constant: f32) -> Program {
-    let mut code = Code::constants(&[0, BYTES, LEN / 64, 1, 2 * BYTES]);
-    let (x, c) = (code.call(0, F::Input, &[0]), code.call(0, F::Constant, &[0]));
-    let (t, y) = (code.call(0, F::Arena, &[4]), code.call(0, F::Alloc, &[1]));
-    let mut from = (x, 0);
-    for n in 0..dispatches {
-        // Alternates between the halves of the arena.
-        let to = if n + 1 == dispatches { (y, 0) } else { (t, n as u32 % 2) };
-        for (buffer, half) in [from, (c, 0), to] {
-            code.call(0, F::Arg, &[buffer, half, 1]);
-        }
-        code.call(0, F::Dispatch, &[0, 2, 3, 3]);
-        from = to;
-    }
-    code.call(0, F::Result, &[0, y]);
-    let add = ADD.replace("var<storage, read> a", "var<storage, read_write> a");
-    let mut kernel = gpu_kernel("add", &add, &[Access::ReadWrite, Access::Read, Access::ReadWrite]);
-    if let Kernel::Gpu(kernel) = &mut kernel {
-        // Bound for writing, because it may be the arena; it is not written.
-        kernel.bindings[0].is_written = false;
-    }
-    let mut variant = gpu_variant(vec![], vec![kernel]);
-    variant.host = NativeCode::default();
-    variant.host_data = code.0;
-    let mut program = program(&[LEN], &[LEN], variant);
-    let data: Vec<u8> = [constant; LEN as usize].iter().flat_map(|value| value.to_le_bytes()).collect();
-    program.constants.push(Constant { name: "c".into(), dtype: DType::F32, shape: vec![LEN], data: data.into() });
-    program
-}
-
-fn ramp(from: f32) -> Vec<f32> {
-    (0..LEN).map(|i| from + i as f32).collect()
-}
-
-fn tensor_of(values: &[f32]) -> HostTensor {
-    HostTensor::from_f32(vec![values.len() as u64], values).unwrap()
-}
-
-fn model(device: &Device, program: Program) -> Arc<Model> {
-    Arc::new(Model::load(device, Arc::new(program), &Options::default()).unwrap())
-}
+use crate::engine::*;
+use crate::support::gpu;
 
 #[test]
 fn sessions_share_kernels_and_constants_of_their_model() {

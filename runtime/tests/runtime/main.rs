@@ -3,8 +3,11 @@
 mod cpu;
 mod data;
 mod devices;
+mod engine;
 mod gpu;
 mod guest;
 mod pages;
+mod record;
+mod runs;
 mod support;
 mod trust;

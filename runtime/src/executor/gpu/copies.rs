@@ -20,7 +20,7 @@ impl GpuBackend {
         let found = fitting.min_by_key(|(_, idle)| idle.buffer.size()).map(|(at, _)| at);
         if let Some(at) = found {
             let between = self.idle_scratch.swap_remove(at);
-            self.recording().commands().copy_buffer_to_buffer(&src.buffer, start, &between.buffer, 0, Some(words));
+            self.recording.copy((&src.buffer, start), (&between.buffer, 0), words);
             return Ok(between);
         }
         self.account.reserve(words)?;
@@ -31,8 +31,7 @@ impl GpuBackend {
                 return Err(error);
             }
         };
-        let commands = self.recording().commands();
-        commands.copy_buffer_to_buffer(&src.buffer, start, &between.buffer, 0, Some(words));
+        self.recording.copy((&src.buffer, start), (&between.buffer, 0), words);
         Ok(between)
     }
 

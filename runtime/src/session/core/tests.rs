@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::{Claim, unwrap};
 use crate::buffer::{Shared, Storage};
 use crate::error::Error;
-use crate::executor::Value;
-use crate::pool::{Physical, Pool, SharedAccount};
+use crate::executor::{Place, Value};
+use crate::pool::{Loan, Physical};
 
 struct Memory;
 
@@ -19,11 +19,11 @@ impl Physical for Memory {
 
 /// The outcome for one input with this memory; `held`: it has another holder.
 fn outcome(donated: bool, held: bool) -> Result<usize, Error> {
-    let memory: Shared<Memory> = Arc::new(Pool::new(SharedAccount::default()).adopt(Memory));
+    let memory: Shared<Memory> = Arc::new(Loan::foreign(Memory));
     let _elsewhere = held.then(|| memory.clone());
     let memory = Cell::new(Some(memory));
     let claim = Claim { storage: Storage::Scalar(0), bytes: 0, shape: vec![0], donated };
-    unwrap(vec![claim], |_| memory.take().map(Value::Buffer)).map(|inputs| inputs.len())
+    unwrap(vec![claim], |_| memory.take().map(|memory| Value::Buffer(Place::own(memory)))).map(|inputs| inputs.len())
 }
 
 /// Another session may be reading the tensor in another thread. If a donated tensor in use elsewhere were accepted, the

@@ -1,0 +1,426 @@
+//! One run of a host function: its calls act on logical buffers, which map to pooled ones and the caller's.
+
+use std::sync::Arc;
+
+use monopour_program::{DType, TensorDesc};
+
+use super::{Arena, Arg, Backend, Copy, Engine, Input, Outcome, Place, Value};
+use crate::cancel::Cancel;
+use crate::error::Error;
+use crate::host::HostCalls;
+use crate::pool::Physical;
+use crate::stats::RunCounts;
+
+/// A result that a run has to set.
+struct Owed<B: Physical> {
+    dtype: DType,
+    scalar: bool,
+    /// Sizes; a dynamic one until host code sets it.
+    shape: Vec<u64>,
+    value: Option<Value<B>>,
+    /// Bytes of the buffer.
+    bytes: u64,
+}
+
+/// A logical buffer. Its handle is its position, from 1, and above it the number of earlier uses of the position.
+struct Slot<B: Physical> {
+    place: Option<Place<B>>,
+    bytes: u64,
+    origin: Origin,
+    generation: u32,
+}
+
+/// Longest message of a trap, in bytes.
+const MAX_MESSAGE: usize = 4096;
+/// Most buffers, and most scalars, of one dispatch: host code that pushes more is defective.
+const MAX_ARGS: usize = 1 << 16;
+
+/// Bits of a handle that hold the position.
+const POSITION_BITS: u32 = 32;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Input,
+    Donated,
+    Constant,
+    Arena,
+    Allocated,
+}
+
+impl Origin {
+    /// The reason why a buffer of this origin is read-only, if it is.
+    fn frozen(self) -> Option<&'static str> {
+        match self {
+            Origin::Input => Some("an input that was not donated"),
+            Origin::Constant => Some("a constant"),
+            Origin::Donated | Origin::Arena | Origin::Allocated => None,
+        }
+    }
+}
+
+/// A range named by handle.
+#[derive(Clone, Copy)]
+struct Range {
+    slot: usize,
+    offset: u64,
+    bytes: u64,
+}
+
+/// One run of a host function.
+pub(super) struct Run<'e, B: Backend> {
+    engine: &'e mut Engine<B>,
+    slots: Vec<Slot<B::Buffer>>,
+    /// Positions of freed allocations: a loop that allocates reuses them.
+    vacant: Vec<usize>,
+    inputs: Vec<(Option<u64>, Vec<u64>)>,
+    arena: Option<usize>,
+    args: Vec<Range>,
+    scalars: Vec<u64>,
+    /// The message of the next trap so far.
+    message: Vec<u8>,
+    results: Vec<Owed<B::Buffer>>,
+    counts: RunCounts,
+    cancel: &'e Cancel,
+}
+
+impl<'e, B: Backend> Run<'e, B> {
+    pub fn new(
+        engine: &'e mut Engine<B>,
+        (inputs, results): (Vec<Input<B::Buffer>>, &[TensorDesc]),
+        cancel: &'e Cancel,
+    ) -> Run<'e, B> {
+        let mut known = Vec::with_capacity(inputs.len());
+        let mut slots = Vec::with_capacity(inputs.len() + engine.constants.len());
+        for input in inputs {
+            let origin = if input.donated { Origin::Donated } else { Origin::Input };
+            let (place, bits) = match input.value {
+                Value::Buffer(place) => (Some(place), None),
+                Value::Scalar(bits) => (None, Some(bits)),
+            };
+            known.push((bits, input.shape));
+            slots.push(Slot { place, bytes: input.bytes, origin, generation: 0 });
+        }
+        slots.extend(engine.constants.iter().map(|constant| Slot {
+            place: Some(Place::own(constant.buffer.clone())),
+            bytes: constant.bytes,
+            origin: Origin::Constant,
+            generation: 0,
+        }));
+        let owed = |desc: &TensorDesc| Owed {
+            dtype: desc.dtype,
+            scalar: desc.scalar,
+            shape: desc.shape.clone(),
+            value: None,
+            bytes: 0,
+        };
+        Run {
+            engine,
+            slots,
+            vacant: Vec::new(),
+            inputs: known,
+            arena: None,
+            args: Vec::new(),
+            scalars: Vec::new(),
+            message: Vec::new(),
+            results: results.iter().map(owed).collect(),
+            counts: RunCounts::default(),
+            cancel,
+        }
+    }
+
+    pub fn into_outcome(self) -> Result<Outcome<B::Buffer>, Error> {
+        let leaked = self.slots.iter().filter(|slot| slot.origin == Origin::Allocated && slot.place.is_some());
+        let leaked = leaked.count() as u64;
+        let results = self.results.into_iter().enumerate().map(|(position, owed)| {
+            let sizes = owed.shape.iter().try_fold(owed.dtype.size_bytes(), |bytes, &size| bytes.checked_mul(size));
+            let value = owed.value.ok_or_else(|| Error::host_code(format!("result {position} was not set")))?;
+            if !owed.scalar && sizes.is_none_or(|bytes| bytes > owed.bytes) {
+                let what = format!("result {position} is too small: {} bytes for sizes {:?}", owed.bytes, owed.shape);
+                return Err(Error::host_code(what));
+            }
+            Ok((value, owed.shape))
+        });
+        let results = results.collect::<Result<Vec<_>, Error>>()?;
+        Ok(Outcome { results, counts: self.counts, leaked })
+    }
+
+    fn push(&mut self, place: Place<B::Buffer>, bytes: u64, origin: Origin) -> i64 {
+        let position = match self.vacant.pop() {
+            Some(position) => {
+                let generation = self.slots[position].generation.wrapping_add(1) & (i32::MAX as u32);
+                self.slots[position] = Slot { place: Some(place), bytes, origin, generation };
+                position
+            }
+            None => {
+                self.slots.push(Slot { place: Some(place), bytes, origin, generation: 0 });
+                self.slots.len() - 1
+            }
+        };
+        i64::from(self.slots[position].generation) << POSITION_BITS | (position as i64 + 1)
+    }
+
+    /// The slot of a result that is not set yet.
+    fn owed(&mut self, position: i64, scalar: bool) -> Result<&mut Owed<B::Buffer>, Error> {
+        let position = index(position, self.results.len(), "result")?;
+        let owed = &mut self.results[position];
+        if owed.value.is_some() || owed.scalar != scalar {
+            return Err(Error::host_code(format!("result {position} is set twice, or to a value of another kind")));
+        }
+        Ok(owed)
+    }
+
+    /// The slot of a live buffer.
+    fn live(&self, handle: i64, doing: &str) -> Result<usize, Error> {
+        let slot = usize::try_from(handle & i64::from(u32::MAX)).ok().and_then(|handle| handle.checked_sub(1));
+        let generation = handle >> POSITION_BITS;
+        match slot.and_then(|index| self.slots.get(index).map(|slot| (index, slot))) {
+            Some((index, Slot { place: Some(_), generation: its, .. })) if i64::from(*its) == generation => Ok(index),
+            Some(_) => Err(Error::host_code(format!("{doing}: handle {handle} was freed or returned before"))),
+            None => Err(Error::host_code(format!("{doing}: handle {handle} does not exist"))),
+        }
+    }
+
+    /// A range within a live buffer.
+    fn range(&self, handle: i64, offset: i64, bytes: i64, doing: &str) -> Result<Range, Error> {
+        let slot = self.live(handle, doing)?;
+        let size = self.slots[slot].bytes;
+        // -1: all bytes after the offset.
+        let bytes = if bytes == -1 { (size as i64).saturating_sub(offset) } else { bytes };
+        match (u64::try_from(offset), u64::try_from(bytes)) {
+            (Ok(offset), Ok(bytes)) if offset.checked_add(bytes).is_some_and(|end| end <= size) => {
+                Ok(Range { slot, offset, bytes })
+            }
+            _ => Err(Error::host_code(format!("{doing}: {bytes} bytes at {offset} of a buffer of {size} bytes"))),
+        }
+    }
+
+    /// Whether what lies behind a slot is the caller's.
+    fn is_foreign(&self, slot: usize) -> bool {
+        self.slots[slot].place.as_ref().is_some_and(|place| place.is_foreign)
+    }
+
+    /// A range within a live buffer that is writable.
+    fn writable_range(&self, handle: i64, offset: i64, bytes: i64, doing: &str) -> Result<Range, Error> {
+        let range = self.range(handle, offset, bytes, doing)?;
+        match self.slots[range.slot].origin.frozen() {
+            Some(why) => Err(Error::host_code(format!("{doing}: writes {why}"))),
+            None => Ok(range),
+        }
+    }
+}
+
+/// The memory of a range from [`Run::range`], while the backend is borrowed separately.
+fn resolve<B: Physical>(slots: &[Slot<B>], range: Range) -> Arg<'_, B> {
+    let slot = &slots[range.slot];
+    let place = slot.place.as_ref().expect("a range is of a live slot: checked when it was named, and again on use");
+    let offset = place.offset + range.offset;
+    Arg { buffer: &place.buffer, offset, bytes: range.bytes, frozen: slot.origin.frozen() }
+}
+
+fn index(value: i64, len: usize, what: &str) -> Result<usize, Error> {
+    let position = usize::try_from(value).ok().filter(|&position| position < len);
+    position.ok_or_else(|| Error::host_code(format!("{what} {value} of {len}")))
+}
+
+fn size(bytes: i64, what: &str) -> Result<u64, Error> {
+    u64::try_from(bytes).map_err(|_| Error::host_code(format!("{what} of {bytes} bytes")))
+}
+
+/// Room for one more argument.
+fn room(pushed: usize) -> Result<(), Error> {
+    if pushed < MAX_ARGS { Ok(()) } else { Err(Error::host_code(format!("more than {MAX_ARGS} arguments"))) }
+}
+
+/// Bytes of one element.
+fn scalar_bytes(bytes: i64) -> Result<i64, Error> {
+    if (1..=8).contains(&bytes) { Ok(bytes) } else { Err(Error::host_code(format!("an element of {bytes} bytes"))) }
+}
+
+impl<B: Backend> HostCalls for Run<'_, B> {
+    fn check(&self) -> Result<(), Error> {
+        self.cancel.check()
+    }
+
+    fn input(&mut self, position: i64) -> Result<i64, Error> {
+        Ok(index(position, self.inputs.len(), "input")? as i64 + 1)
+    }
+
+    fn constant(&mut self, position: i64) -> Result<i64, Error> {
+        let position = index(position, self.engine.constants.len(), "constant")?;
+        Ok((self.inputs.len() + position) as i64 + 1)
+    }
+
+    fn alloc(&mut self, bytes: i64) -> Result<i64, Error> {
+        let bytes = size(bytes, "allocation")?;
+        let loan = self.engine.take(bytes)?;
+        self.counts.allocations += 1;
+        Ok(self.push(Place::own(Arc::new(loan)), bytes, Origin::Allocated))
+    }
+
+    fn arena(&mut self, bytes: i64) -> Result<i64, Error> {
+        if self.arena.is_some() {
+            return Err(Error::host_code("the arena is asked for twice"));
+        }
+        let bytes = size(bytes, "arena")?;
+        let kept = self.engine.arena.take().filter(|arena| arena.buffer.bytes() >= bytes);
+        let arena = match kept {
+            Some(arena) => arena,
+            None => Arena { buffer: Arc::new(self.engine.take(bytes)?), is_prepared: false },
+        };
+        let buffer = arena.buffer.clone();
+        self.engine.arena = Some(arena);
+        let handle = self.push(Place::own(buffer), bytes, Origin::Arena);
+        self.arena = Some(handle as usize - 1);
+        Ok(handle)
+    }
+
+    fn free(&mut self, handle: i64) -> Result<(), Error> {
+        let slot = self.live(handle, "free")?;
+        if !matches!(self.slots[slot].origin, Origin::Allocated | Origin::Donated) {
+            return Err(Error::host_code(format!("free: handle {handle} is not an allocation")));
+        }
+        if self.args.iter().any(|arg| arg.slot == slot) {
+            return Err(Error::host_code(format!("free: handle {handle} is a pending argument")));
+        }
+        self.slots[slot].place = None;
+        if self.slots[slot].origin == Origin::Allocated {
+            self.vacant.push(slot);
+        }
+        Ok(())
+    }
+
+    fn input_scalar(&mut self, position: i64) -> Result<i64, Error> {
+        let position = index(position, self.inputs.len(), "input")?;
+        let bits = self.inputs[position].0;
+        bits.map(|bits| bits as i64).ok_or_else(|| Error::host_code(format!("input {position} is not a number")))
+    }
+
+    fn input_dim(&mut self, position: i64, dim: i64) -> Result<i64, Error> {
+        let position = index(position, self.inputs.len(), "input")?;
+        let shape = &self.inputs[position].1;
+        let size = shape[index(dim, shape.len(), "dimension")?];
+        i64::try_from(size).map_err(|_| Error::host_code(format!("a dimension of {size} elements")))
+    }
+
+    fn result_scalar(&mut self, position: i64, bits: i64) -> Result<(), Error> {
+        let owed = self.owed(position, true)?;
+        let kept = if owed.dtype.size_bytes() < 8 { u64::MAX >> (64 - 8 * owed.dtype.size_bytes()) } else { u64::MAX };
+        owed.value = Some(Value::Scalar(bits as u64 & kept));
+        Ok(())
+    }
+
+    fn result_dim(&mut self, position: i64, dim: i64, extent: i64) -> Result<(), Error> {
+        let position = index(position, self.results.len(), "result")?;
+        let shape = &mut self.results[position].shape;
+        let len = shape.len();
+        shape[index(dim, len, "dimension")?] = size(extent, "a dimension")?;
+        Ok(())
+    }
+
+    fn scalar(&mut self, bits: i64) -> Result<(), Error> {
+        room(self.scalars.len())?;
+        self.scalars.push(bits as u64);
+        Ok(())
+    }
+
+    fn read(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<i64, Error> {
+        let range = self.range(handle, offset, scalar_bytes(bytes)?, "read")?;
+        Ok(self.engine.backend.read(resolve(&self.slots, range), &mut self.counts)? as i64)
+    }
+
+    fn write(&mut self, handle: i64, offset: i64, bytes: i64, bits: i64) -> Result<(), Error> {
+        let range = self.writable_range(handle, offset, scalar_bytes(bytes)?, "write")?;
+        self.engine.backend.write(resolve(&self.slots, range), bits as u64, &mut self.counts)
+    }
+
+    fn message(&mut self, bytes: i64) -> Result<(), Error> {
+        let room = MAX_MESSAGE.saturating_sub(self.message.len());
+        self.message.extend(bytes.to_le_bytes().into_iter().filter(|byte| *byte != 0).take(room));
+        Ok(())
+    }
+
+    fn trap(&mut self, code: i64) -> Result<(), Error> {
+        let message = String::from_utf8_lossy(&self.message).into_owned();
+        Err(Error::Trap { code, message })
+    }
+
+    fn result(&mut self, position: i64, handle: i64) -> Result<(), Error> {
+        let slot = self.live(handle, "result")?;
+        if !matches!(self.slots[slot].origin, Origin::Allocated | Origin::Donated) {
+            return Err(Error::host_code(format!("result {position} is neither an allocation nor a donated input")));
+        }
+        let bytes = self.slots[slot].bytes;
+        self.owed(position, false)?.bytes = bytes;
+        let place = self.slots[slot].place.take();
+        self.owed(position, false)?.value = place.map(Value::Buffer);
+        Ok(())
+    }
+
+    fn arg(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<(), Error> {
+        let range = self.range(handle, offset, bytes, "argument")?;
+        room(self.args.len())?;
+        self.args.push(range);
+        Ok(())
+    }
+
+    fn dispatch(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
+        self.cancel.check()?;
+        let ranges = std::mem::take(&mut self.args);
+        let scalars = std::mem::take(&mut self.scalars);
+        let position = usize::try_from(kernel).ok();
+        let found = position.and_then(|position| self.engine.backend.kernel(position).map(|found| (position, found)));
+        let (position, (name, args_len, scalars_len)) =
+            found.ok_or_else(|| Error::host_code(format!("dispatch: kernel {kernel} does not exist")))?;
+        if ranges.len() != args_len {
+            let what = format!("dispatch: kernel `{name}` takes {args_len} arguments, {} given", ranges.len());
+            return Err(Error::host_code(what));
+        }
+        if scalars.len() != scalars_len {
+            let what = format!("dispatch: kernel `{name}` takes {scalars_len} scalars, {} given", scalars.len());
+            return Err(Error::host_code(what));
+        }
+        let grid = grid.map(|extent| u64::try_from(extent).map_err(|_| Error::host_code("dispatch: negative grid")));
+        let [x, y, z] = grid;
+        let grid = [x?, y?, z?];
+        if ranges.iter().any(|range| self.slots[range.slot].place.is_none()) {
+            return Err(Error::host_code("dispatch: an argument was returned before its use"));
+        }
+        let args: Vec<Arg<'_, B::Buffer>> = ranges.iter().map(|&range| resolve(&self.slots, range)).collect();
+        self.engine.backend.dispatch(position, &args, &scalars, grid, &mut self.counts)
+    }
+
+    fn dispatch_once(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
+        if self.engine.arena.as_ref().is_none_or(|arena| !arena.is_prepared) {
+            return self.dispatch(kernel, grid);
+        }
+        self.args.clear();
+        self.scalars.clear();
+        Ok(())
+    }
+
+    fn copy(&mut self, src: (i64, i64), dst: (i64, i64), bytes: i64) -> Result<(), Error> {
+        let from = self.range(src.0, src.1, bytes, "copy")?;
+        let to = self.writable_range(dst.0, dst.1, bytes, "copy")?;
+        let (src, dst) = (resolve(&self.slots, from), resolve(&self.slots, to));
+        if from.bytes == 0 {
+            return Ok(());
+        }
+        let copy = Copy {
+            src: src.buffer,
+            src_offset: src.offset,
+            dst: dst.buffer,
+            dst_offset: dst.offset,
+            bytes: from.bytes,
+            to_end: to.offset + to.bytes == self.slots[to.slot].bytes && !self.is_foreign(to.slot),
+        };
+        self.engine.backend.copy(copy, &mut self.counts)
+    }
+
+    fn fill(&mut self, dst: (i64, i64), bytes: i64, pattern: u32) -> Result<(), Error> {
+        let range = self.writable_range(dst.0, dst.1, bytes, "fill")?;
+        if range.bytes == 0 {
+            return Ok(());
+        }
+        self.engine.backend.fill(resolve(&self.slots, range), pattern, &mut self.counts)
+    }
+}
