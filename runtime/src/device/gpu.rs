@@ -97,6 +97,8 @@ impl GpuDevice {
         match report {
             None => value.ok_or_else(|| Error::DeviceLost { message: "nothing was submitted".into() }),
             Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::OutOfMemory { asked_bytes: 0 }),
+            // What a lost device made is invalid, and refused where it is used.
+            Some(error) if !self.is_alive() => Err(Error::DeviceLost { message: one_line(&error) }),
             Some(error) => Err(Error::Rejected { doing: doing.to_owned(), message: one_line(&error) }),
         }
     }
@@ -163,14 +165,22 @@ impl GpuDevice {
     /// # Errors
     /// [`Error::DeviceLost`]; [`Error::Rejected`] where the device lives and has refused the submission.
     pub fn wait(&self, submission: Option<wgpu::SubmissionIndex>) -> Result<(), Error> {
-        let wait = |submission_index| self.poll(wgpu::PollType::Wait { submission_index, timeout: None });
-        let Err(error) = wait(submission) else { return Ok(()) };
+        let poll = wgpu::PollType::Wait { submission_index: submission, timeout: None };
+        let Err(error) = self.poll(poll) else { return Ok(()) };
         let message = error.to_string();
-        // The callback for a lost device is the caller's; but only a lost device refuses to do nothing.
-        if self.is_guest && wait(Some(scopes::unscoped(|_| self.queue.submit([])))).is_ok() {
+        if self.is_guest && self.is_alive() {
             return Err(Error::Rejected { doing: "a submission".into(), message });
         }
         Err(Error::DeviceLost { message })
+    }
+
+    /// Whether the device is not lost. The callback for that is the caller's; but only a lost device refuses to do nothing.
+    fn is_alive(&self) -> bool {
+        if !self.is_guest {
+            return self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        }
+        let nothing = scopes::unscoped(|_| self.queue.submit([]));
+        self.poll(wgpu::PollType::Wait { submission_index: Some(nothing), timeout: None }).is_ok()
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Engine {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
     /// Errors outside of any scope.
-    uncaught: Arc<Mutex<Vec<String>>>,
+    pub uncaught: Arc<Mutex<Vec<String>>>,
     /// Whether the device was lost.
     pub lost: Arc<AtomicUsize>,
 }

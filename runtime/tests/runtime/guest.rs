@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use monopour_contract::RuntimeFunction as F;
 use monopour_program::*;
-use monopour_runtime::{Device, Error, Model, Options, Session, wgpu};
+use monopour_runtime::{BufferSlice, Device, Error, HostTensor, Model, Options, RecordInput, Session, wgpu};
 
 use crate::engine::*;
-use crate::support::gpu;
+use crate::support::{Code, gpu};
 
 #[test]
 fn sessions_share_kernels_and_constants_of_their_model() {
@@ -137,4 +138,133 @@ fn the_callers_scopes_and_callbacks_see_its_own_errors_only() {
     assert_eq!(session.run(&[tensor_of(&ramp(0.0))]).unwrap_err().code(), "R0012");
     let _ = engine.device.poll(wgpu::PollType::Poll);
     assert_eq!((engine.uncaught(), engine.lost.load(Ordering::Relaxed)), (1, 1));
+}
+
+/// What a fault of ours must not touch: the engine's own dispatches, scopes and callbacks around it.
+fn check_intact(engine: &Engine, what: &str, fault: impl FnOnce()) {
+    let buffer = engine.buffer(&ramp(3.0));
+    let called = Arc::new(AtomicUsize::new(0));
+    let scopes = [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation]
+        .map(|filter| engine.device.push_error_scope(filter));
+    let own_work = || {
+        let mut encoder = engine.device.create_command_encoder(&Default::default());
+        engine.double(&mut encoder, &buffer);
+        engine.queue.submit([encoder.finish()]);
+        let count = called.clone();
+        engine.queue.on_submitted_work_done(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+    };
+    own_work();
+    fault();
+    own_work();
+    assert_eq!(engine.read(&buffer), ramp(3.0).iter().map(|v| 4.0 * v).collect::<Vec<_>>(), "{what}");
+    assert_eq!(called.load(Ordering::Relaxed), 2, "{what}: its callbacks");
+    for scope in scopes.into_iter().rev() {
+        let error = pollster::block_on(scope.pop());
+        assert!(error.is_none(), "{what}: {error:?}");
+    }
+    assert_eq!(engine.uncaught(), 0, "{what}: {:?}", engine.uncaught);
+    // And the handler is still the engine's.
+    engine.mistake();
+    assert_eq!(engine.uncaught.lock().unwrap().drain(..).count(), 1, "{what}: its handler");
+}
+
+/// `adding(2, 1.0)` that traps at its end.
+fn trapping() -> Program {
+    let mut program = adding(2, 1.0);
+    let mut code = Code(std::mem::take(&mut program.variants[0].host_data));
+    code.call(0, F::Trap, &[3]);
+    program.variants[0].host_data = code.0;
+    program
+}
+
+#[test]
+fn an_engine_is_intact_after_each_fault() {
+    let Some(engine) = engine() else { return };
+    let device = engine.device();
+    let model = model(&device, adding(3, 1.0));
+    let mut session = Session::new(&model, &Options::default()).unwrap();
+    let x = || [tensor_of(&ramp(0.0))];
+    let code = |outcome: Result<Vec<HostTensor>, Error>| outcome.unwrap_err().code();
+    check_intact(&engine, "no fault", || {
+        assert_eq!(session.run(&x()).unwrap()[0].to_f32().unwrap(), ramp(3.0));
+    });
+    check_intact(&engine, "a limit of memory", || {
+        let limited = Options { memory_limit: Some(2 * BYTES), ..Options::default() };
+        assert_eq!(code(Session::new(&model, &limited).unwrap().run(&x())), "R0009");
+    });
+    check_intact(&engine, "a trap", || {
+        let mut session = Session::load(&device, Arc::new(trapping()), &Options::default()).unwrap();
+        assert_eq!(code(session.run(&x())), "R0019");
+    });
+    check_intact(&engine, "a limit of steps", || {
+        let limited = Options { host_steps: Some(40), ..Options::default() };
+        assert_eq!(code(Session::new(&model, &limited).unwrap().run(&x())), "R0022");
+    });
+    for (what, from, to) in [("WGSL that is wrong", "vec3<u32>", "vec3<i31>"), ("a workgroup", "(64)", "(65536)")] {
+        check_intact(&engine, what, || {
+            let mut program = adding(2, 1.0);
+            let Kernel::Gpu(kernel) = &mut program.variants[0].kernels[0] else { unreachable!() };
+            kernel.wgsl = kernel.wgsl.replace(from, to);
+            if to == "(65536)" {
+                kernel.workgroup_size = [65536, 1, 1];
+            }
+            let error = Model::load(&device, Arc::new(program), &Options::default()).unwrap_err();
+            assert_eq!(error.code(), "R0021", "{error}");
+        });
+    }
+    check_intact(&engine, "a buffer too large for the device", || {
+        let mut program = adding(2, 1.0);
+        // The size of the arena.
+        program.variants[0].host_data.constants[4].bits = engine.device.limits().max_buffer_size + 1;
+        let mut session = Session::load(&device, Arc::new(program), &Options::default()).unwrap();
+        assert_eq!(code(session.run(&x())), "R0015");
+    });
+    check_intact(&engine, "a cancelled run", || {
+        let x = session.upload(&x()).unwrap();
+        let mut runs = [0; 8].map(|_| session.submit(&x).unwrap());
+        runs.iter_mut().for_each(monopour_runtime::Run::cancel);
+        assert_eq!(runs[7].wait(None).unwrap_err().code(), "R0025");
+    });
+    check_intact(&engine, "a panic in a callback that runs while ours waits", || {
+        engine.queue.submit([]);
+        engine.queue.on_submitted_work_done(|| panic!("the engine's own"));
+        let panics = || session.run(&x()).map(|_| ());
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+        assert_eq!(outcome.unwrap_err().downcast_ref::<&str>(), Some(&"the engine's own"));
+    });
+    check_intact(&engine, "no fault, again", || {
+        assert_eq!(session.run(&x()).unwrap()[0].to_f32().unwrap(), ramp(3.0));
+    });
+    assert!(session.close().is_clean());
+}
+
+/// A buffer that the caller destroys under a recorded run is the caller's error; a lost device is no end of the next one.
+#[test]
+fn what_the_caller_destroys_is_its_own_error() {
+    let Some(engine) = engine() else { return };
+    let model = model(&engine.device(), adding(1, 1.0));
+    let mut session = Session::new(&model, &Options::default()).unwrap();
+    let (x, y) = (engine.buffer(&ramp(0.0)), engine.buffer(&ramp(0.0)));
+    let mut encoder = engine.device.create_command_encoder(&Default::default());
+    let slice = BufferSlice::whole(&x);
+    let input = RecordInput::Buffer { dtype: DType::F32, shape: vec![LEN], slice };
+    session.record(&mut encoder, &[input], &[Some(BufferSlice::whole(&y))]).unwrap();
+    x.destroy();
+    let scope = engine.device.push_error_scope(wgpu::ErrorFilter::Validation);
+    engine.queue.submit([encoder.finish()]);
+    assert!(pollster::block_on(scope.pop()).is_some());
+    assert_eq!(session.run(&[tensor_of(&ramp(0.0))]).unwrap()[0].to_f32().unwrap(), ramp(1.0));
+    engine.device.destroy();
+    let error = session.run(&[tensor_of(&ramp(0.0))]).unwrap_err();
+    assert_eq!(error.code(), "R0012", "{error}");
+    let mut run = session.submit(&[]).unwrap_err();
+    assert_eq!(run.code(), "R0007");
+    run = Model::load(&engine.device(), model.program().clone(), &Options::default()).unwrap_err();
+    assert_eq!(run.code(), "R0012", "{run}");
+    let next = self::engine().unwrap();
+    let mut session = Session::load(&next.device(), model.program().clone(), &Options::default()).unwrap();
+    assert_eq!(session.run(&[tensor_of(&ramp(0.0))]).unwrap()[0].to_f32().unwrap(), ramp(1.0));
+    assert_eq!((engine.uncaught(), next.uncaught()), (0, 0));
 }
