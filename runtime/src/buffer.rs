@@ -182,6 +182,10 @@ impl Physical for GpuBuffer {
     fn bytes(&self) -> u64 {
         self.buffer.size()
     }
+
+    fn uid(&self) -> u64 {
+        self.uid
+    }
 }
 
 /// A range of a buffer of the caller, for an input or a result of a recorded run.

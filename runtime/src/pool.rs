@@ -1,10 +1,11 @@
 //! Pooled buffers: taken by size class, lent out, and returned on drop.
 //!
-//! A physical buffer is expensive to create and to touch for the first time, so none is freed while
-//! the session lives, unless the memory limit requires it. Of the idle buffers of a size the oldest one is taken: the same
-//! sequence of requests gets the same buffers, so that cached bind groups fit again.
+//! A physical buffer is expensive to create and to touch for the first time, so that idle ones are kept: until they are not used
+//! for [`DISUSE_RUNS`] runs, or the pool holds more than [`MOST_NEEDS`] times what runs of late had at once. Of the idle buffers
+//! of a size the oldest one is taken: the same sequence of requests gets the same buffers, so that cached bind groups fit again.
+//! Without one of its size a request gets the next larger one, up to twice as long: runs of many sizes share their buffers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
@@ -12,10 +13,24 @@ use crate::error::Error;
 /// Base and size granularity of every buffer: covers any device's binding offsets and any vector load.
 pub(crate) const GRANULARITY: u64 = 256;
 
+/// Runs after which an idle buffer is freed.
+pub(crate) const DISUSE_RUNS: u64 = 256;
+/// Runs between two looks for such buffers.
+const LOOK_RUNS: u64 = 32;
+/// Times the need of late that a pool holds at most. Less would make runs of two sizes in turn allocate each time.
+const MOST_NEEDS: u64 = 2;
+/// The longest idle buffer that a request gets, as a multiple of its class.
+const MOST_WASTE: u64 = 2;
+
 /// The pool's view of its buffers.
 pub(crate) trait Physical: Send + Sync + 'static {
     /// Bytes that the buffer takes from the device.
     fn bytes(&self) -> u64;
+
+    /// Its id, by which others know it.
+    fn uid(&self) -> u64 {
+        0
+    }
 }
 
 /// Memory taken from the device, shared by all pools of a session.
@@ -114,7 +129,17 @@ pub(crate) struct Pool<B: Physical> {
 struct State<B> {
     /// Idle buffers by size, then by age: a run that requests the same sizes in the same order gets the same buffers, whatever
     /// the order of their return, and finds their bind groups again.
-    idle: BTreeMap<u64, BTreeMap<u64, B>>,
+    idle: BTreeMap<u64, BTreeMap<u64, Idle<B>>>,
+    /// Bytes that were asked for and are lent, and the most of them in this and in the last period of [`DISUSE_RUNS`] runs.
+    needed_bytes: u64,
+    need: [u64; 2],
+    /// Bytes of the buffers lent, and of those idle.
+    lent_bytes: u64,
+    idle_bytes: u64,
+    /// Ids of buffers that were freed in this run.
+    freed: HashSet<u64>,
+    /// Runs so far.
+    runs: u64,
     /// Buffers lent for the first time so far; the age of the next one.
     made: u64,
     /// Loans not yet returned.
@@ -123,9 +148,89 @@ struct State<B> {
     closed: bool,
 }
 
+#[derive(Debug)]
+struct Idle<B> {
+    buffer: B,
+    /// The run after which it came back.
+    since: u64,
+}
+
+impl<B: Physical> State<B> {
+    /// Takes an idle buffer for a class: the oldest of the smallest that will do.
+    fn pop(&mut self, class: u64) -> Option<(u64, B)> {
+        let fitting = class..=class.saturating_mul(MOST_WASTE);
+        let (&bytes, _) = self.idle.range(fitting).next()?;
+        let (age, found) = self.idle.get_mut(&bytes)?.pop_first()?;
+        self.prune(bytes);
+        self.idle_bytes -= bytes;
+        Some((age, found.buffer))
+    }
+
+    fn remove(&mut self, bytes: u64, age: u64) -> Option<B> {
+        let found = self.idle.get_mut(&bytes)?.remove(&age)?;
+        self.prune(bytes);
+        self.idle_bytes -= bytes;
+        Some(found.buffer)
+    }
+
+    fn prune(&mut self, bytes: u64) {
+        if self.idle.get(&bytes).is_some_and(BTreeMap::is_empty) {
+            self.idle.remove(&bytes);
+        }
+    }
+
+    /// The idle buffers, by size and age, with the run since which they are.
+    fn all_idle(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.idle.iter().flat_map(|(bytes, of)| of.iter().map(|(age, idle)| (*bytes, *age, idle.since)))
+    }
+
+    /// The buffers that are kept no longer, by size and age.
+    fn unneeded(&self) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        if self.runs.is_multiple_of(LOOK_RUNS) {
+            let old = self.all_idle().filter(|(.., since)| since + DISUSE_RUNS < self.runs);
+            found.extend(old.map(|(bytes, age, _)| (bytes, age)));
+        }
+        found.extend(self.excess(0));
+        found
+    }
+
+    /// Idle buffers that are too many, once `further` bytes are lent besides, by size and age.
+    fn excess(&self, further: u64) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        let needed = self.needed_bytes.saturating_add(further);
+        let most = MOST_NEEDS.saturating_mul(needed.max(self.need[0]).max(self.need[1]));
+        let mut held = self.lent_bytes.saturating_add(self.idle_bytes).saturating_add(further);
+        if held > most {
+            // Those unused for longest first; of equals, the largest.
+            let mut idle: Vec<_> = self.all_idle().collect();
+            idle.sort_by_key(|(bytes, age, since)| (*since, std::cmp::Reverse(*bytes), *age));
+            for (bytes, age, _) in idle {
+                if held <= most {
+                    break;
+                }
+                held -= bytes;
+                found.push((bytes, age));
+            }
+        }
+        found
+    }
+}
+
 impl<B: Physical> Pool<B> {
     pub fn new(account: SharedAccount) -> Arc<Pool<B>> {
-        let state = State { idle: BTreeMap::new(), made: 0, outstanding: 0, closed: false };
+        let state = State {
+            idle: BTreeMap::new(),
+            needed_bytes: 0,
+            need: [0; 2],
+            lent_bytes: 0,
+            idle_bytes: 0,
+            freed: HashSet::new(),
+            runs: 0,
+            made: 0,
+            outstanding: 0,
+            closed: false,
+        };
         Arc::new(Pool { account, state: Mutex::new(state) })
     }
 
@@ -133,20 +238,22 @@ impl<B: Physical> Pool<B> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lends the oldest idle buffer of the size class of `bytes`, or a new one from `make` (given the size).
+    /// Lends an idle buffer of the size class of `bytes` or a little more, or a new one from `make` (given the size).
     /// At the memory limit, [`Pool::trim`] may help: the caller knows whether idle buffers are still referenced.
     pub fn take(self: &Arc<Self>, bytes: u64, make: impl FnOnce(u64) -> Result<B, Error>) -> Result<Loan<B>, Error> {
         let class = size_class(bytes);
         // A statement of its own: the lock must be free again when the buffer is lent.
-        let idle = self.state().idle.get_mut(&class).and_then(BTreeMap::pop_first);
+        let idle = self.state().pop(class);
         if let Some((age, buffer)) = idle {
-            return Ok(self.lend(age, buffer));
+            return Ok(self.lend((age, class), buffer));
         }
+        let excess = self.state().excess(class);
+        self.free(excess);
         self.account.reserve(class)?;
         match make(class) {
             Ok(buffer) => {
                 let age = self.next_age();
-                Ok(self.lend(age, buffer))
+                Ok(self.lend((age, class), buffer))
             }
             Err(error) => {
                 self.account.cancel(class);
@@ -161,17 +268,50 @@ impl<B: Physical> Pool<B> {
         state.made
     }
 
-    fn lend(self: &Arc<Self>, age: u64, buffer: B) -> Loan<B> {
-        self.state().outstanding += 1;
-        Loan { buffer: Some(buffer), age, home: Some(self.clone()) }
+    fn lend(self: &Arc<Self>, (age, class): (u64, u64), buffer: B) -> Loan<B> {
+        let mut state = self.state();
+        state.outstanding += 1;
+        state.lent_bytes += buffer.bytes();
+        state.needed_bytes += class;
+        state.need[0] = state.need[0].max(state.needed_bytes);
+        drop(state);
+        Loan { buffer: Some(buffer), age, class, home: Some(self.clone()) }
     }
 
     /// Frees every idle buffer.
     pub fn trim(&self) {
-        let idle = std::mem::take(&mut self.state().idle);
-        for buffer in idle.into_values().flat_map(BTreeMap::into_values) {
-            self.account.release(buffer.bytes());
+        let mut state = self.state();
+        let idle = std::mem::take(&mut state.idle);
+        state.idle_bytes = 0;
+        drop(state);
+        for idle in idle.into_values().flat_map(BTreeMap::into_values) {
+            self.account.release(idle.buffer.bytes());
         }
+    }
+
+    /// Counts a run, and frees the idle buffers that are kept no longer. Returns their ids.
+    pub fn end_run(&self) -> HashSet<u64> {
+        let mut state = self.state();
+        state.runs += 1;
+        if state.runs.is_multiple_of(DISUSE_RUNS) {
+            state.need = [state.needed_bytes, state.need[0]];
+        }
+        let unneeded = state.unneeded();
+        drop(state);
+        self.free(unneeded);
+        std::mem::take(&mut self.state().freed)
+    }
+
+    /// Frees idle buffers, by size and age.
+    fn free(&self, unneeded: Vec<(u64, u64)>) {
+        if unneeded.is_empty() {
+            return;
+        }
+        let mut state = self.state();
+        let freed: Vec<B> = unneeded.into_iter().filter_map(|(bytes, age)| state.remove(bytes, age)).collect();
+        state.freed.extend(freed.iter().map(Physical::uid));
+        drop(state);
+        freed.iter().for_each(|buffer| self.account.release(buffer.bytes()));
     }
 
     /// Frees idle buffers now, and the others on return.
@@ -185,15 +325,19 @@ impl<B: Physical> Pool<B> {
         self.state().outstanding
     }
 
-    fn give_back(&self, age: u64, buffer: B) {
-        let mut state = self.state();
+    fn give_back(&self, (age, class): (u64, u64), buffer: B) {
+        let (mut state, bytes) = (self.state(), buffer.bytes());
         state.outstanding -= 1;
+        state.lent_bytes -= bytes;
+        state.needed_bytes -= class;
         if state.closed {
             drop(state);
-            self.account.release(buffer.bytes());
+            self.account.release(bytes);
             return;
         }
-        state.idle.entry(buffer.bytes()).or_default().insert(age, buffer);
+        let since = state.runs;
+        state.idle_bytes += bytes;
+        state.idle.entry(bytes).or_default().insert(age, Idle { buffer, since });
     }
 }
 
@@ -202,13 +346,15 @@ impl<B: Physical> Pool<B> {
 pub(crate) struct Loan<B: Physical> {
     buffer: Option<B>,
     age: u64,
+    /// The bytes that were asked for, rounded up.
+    class: u64,
     home: Option<Arc<Pool<B>>>,
 }
 
 impl<B: Physical> Loan<B> {
     /// A buffer from elsewhere, which is on no account: a mapped constant, or the caller's.
     pub fn foreign(buffer: B) -> Loan<B> {
-        Loan { buffer: Some(buffer), age: 0, home: None }
+        Loan { buffer: Some(buffer), age: 0, class: 0, home: None }
     }
 }
 
@@ -223,7 +369,7 @@ impl<B: Physical> std::ops::Deref for Loan<B> {
 impl<B: Physical> Drop for Loan<B> {
     fn drop(&mut self) {
         if let (Some(buffer), Some(home)) = (self.buffer.take(), self.home.take()) {
-            home.give_back(self.age, buffer);
+            home.give_back((self.age, self.class), buffer);
         }
     }
 }
@@ -292,6 +438,54 @@ mod tests {
         assert_eq!(refused.code(), "R0009");
         drop(kept);
         assert_eq!(account.lock().peak, 2048);
+    }
+
+    #[test]
+    fn a_larger_idle_buffer_will_do_up_to_twice_as_long() {
+        let (account, pool) = pool(None);
+        drop(pool.take(4096, |bytes| Ok(Fake(bytes))).unwrap());
+        assert_eq!(pool.take(2048, |_| panic!("half will do")).unwrap().bytes(), 4096);
+        drop(pool.take(1792, |bytes| Ok(Fake(bytes))).unwrap());
+        assert_eq!(account.lock().buffers_created, 2);
+        // One of the size goes first.
+        assert_eq!(pool.take(1792, |_| panic!("it is idle")).unwrap().bytes(), 1792);
+    }
+
+    #[test]
+    fn idle_buffers_are_freed_after_disuse() {
+        let (account, pool) = pool(None);
+        let run = |bytes: u64| {
+            drop(pool.take(bytes, |bytes| Ok(Fake(bytes))).unwrap());
+            pool.end_run()
+        };
+        run(1000);
+        run(100_000);
+        for _ in 0..DISUSE_RUNS - 8 {
+            assert!(run(1000).is_empty(), "two sizes fit");
+        }
+        assert_eq!(account.lock().used, size_class(1000) + size_class(100_000));
+        let freed: usize = (0..2 * DISUSE_RUNS).map(|_| run(1000).len()).sum();
+        assert_eq!((freed, account.lock().used), (1, size_class(1000)));
+        assert_eq!(account.lock().buffers_created, 2);
+    }
+
+    /// Sizes at random: at most twice the largest need is held, and most requests find a buffer.
+    #[test]
+    fn many_sizes_share_their_buffers() {
+        let (account, pool) = pool(None);
+        let (mut random, mut most) = (1u64, 0);
+        for _ in 0..10_000 {
+            random = random.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let bytes = ((random >> 33) % 4096 + 1) * 1024;
+            let loans = [bytes, 2 * bytes, bytes].map(|bytes| pool.take(bytes, |bytes| Ok(Fake(bytes))).unwrap());
+            most = most.max(loans.iter().map(|loan| loan.bytes()).sum());
+            drop(loans);
+            pool.end_run();
+            assert!(account.lock().used <= 2 * most, "{} held, {most} needed", account.lock().used);
+        }
+        let created = account.lock().buffers_created;
+        println!("{created} buffers made for 30000 requests; {} of {most} bytes held", account.lock().used);
+        assert!(created < 3000, "{created}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The CPU target: kernels run at once, with their tasks on several threads.
 
+use std::collections::HashSet;
+
 use monopour_program::{CpuKernel, Kernel};
 
 use super::{Arg, Backend, Copy, Gate};
@@ -129,6 +131,8 @@ impl Backend for CpuBackend {
     }
 
     fn abort(&mut self) {}
+
+    fn end_run(&mut self, _freed: &HashSet<u64>) {}
 
     fn forget_buffers(&mut self) -> Result<(), Error> {
         Ok(())

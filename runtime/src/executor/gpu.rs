@@ -4,7 +4,7 @@ mod copies;
 mod foreign;
 mod recording;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -82,8 +82,8 @@ pub(crate) struct GpuBackend {
     submitted: Option<wgpu::SubmissionIndex>,
     /// Intermediate buffers of copies within one buffer, until the run is done.
     scratch: Vec<GpuBuffer>,
-    /// Such buffers of earlier runs, for reuse.
-    idle_scratch: Vec<GpuBuffer>,
+    /// Such buffers of earlier runs, for reuse, with the runs since their last use.
+    idle_scratch: Vec<(GpuBuffer, u64)>,
     account: SharedAccount,
     pub timing: Option<Timing>,
     /// Device time of the last run.
@@ -521,11 +521,16 @@ impl Backend for GpuBackend {
         if let Some(submission) = self.submit_early()? {
             self.gpu.wait(Some(submission))?;
         }
-        for buffer in self.idle_scratch.drain(..) {
+        for (buffer, _) in self.idle_scratch.drain(..) {
             self.account.release(buffer.buffer.size());
         }
         self.bind_groups.clear();
         Ok(())
+    }
+
+    fn end_run(&mut self, freed: &HashSet<u64>) {
+        self.bind_groups.forget(freed);
+        self.age_scratch();
     }
 
     fn abort(&mut self) {

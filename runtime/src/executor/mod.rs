@@ -8,6 +8,7 @@ pub(crate) mod gpu;
 pub(crate) mod numbers;
 mod run;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use monopour_program::TensorDesc;
@@ -59,6 +60,8 @@ pub(crate) trait Backend: Send {
     fn watch(&mut self, cancel: &Cancel);
     /// Drops the recorded commands.
     fn abort(&mut self);
+    /// Counts a run, and lets go of buffers with these ids, which their pool has freed.
+    fn end_run(&mut self, freed: &HashSet<u64>);
     /// Releases all buffers without other holders: waits for recorded work, and empties caches.
     fn forget_buffers(&mut self) -> Result<(), Error>;
 }

@@ -193,9 +193,21 @@ impl Core {
             AnyEngine::Cpu(_) => None,
         };
         self.book_run(run_ms, gpu_ms, (started.counts, started.leaked), started.before);
+        self.end_run();
         let (descs, device) = (&self.model.signature().results, self.model.device().id);
         let tensors = descs.iter().zip(started.results);
         Ok(tensors.map(|(d, (storage, shape))| DeviceTensor::new(d.dtype, shape, device, storage)).collect())
+    }
+
+    /// Gives back memory that runs of late had no use for.
+    fn end_run(&mut self) {
+        match &mut self.engine {
+            AnyEngine::Gpu { engine, staging, .. } => {
+                staging.end_run();
+                engine.backend.end_run(&engine.pool.end_run());
+            }
+            AnyEngine::Cpu(engine) => engine.backend.end_run(&engine.pool.end_run()),
+        }
     }
 
     /// Whether several runs may be with the device: its times are of one.

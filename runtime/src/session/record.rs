@@ -71,6 +71,7 @@ impl Recording<'_> {
         let gate = engine.backend.gate();
         let outcome = gate.run(|| self.call(engine));
         engine.backend.end_recording(outcome.is_ok().then_some(encoder));
+        engine.backend.end_run(&engine.pool.end_run());
         memory.swap(engine);
         outcome
     }

@@ -6,6 +6,7 @@ mod devices;
 mod engine;
 mod gpu;
 mod guest;
+mod memory;
 mod pages;
 mod record;
 mod runs;

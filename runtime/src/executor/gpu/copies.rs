@@ -1,11 +1,14 @@
 //! Copies that the device API does not offer: within one buffer, and of bytes that are not whole words.
 
+use std::collections::HashSet;
+
 use monopour_program::{Access, Binding, GpuKernel};
 
 use super::{FILL_WORKGROUP, GpuBackend, PipelineId, WORD_BYTES, WRITE_WINDOW, make_buffer};
 use crate::buffer::GpuBuffer;
 use crate::error::Error;
 use crate::executor::{Arg, Copy};
+use crate::pool::DISUSE_RUNS;
 use crate::stats::RunCounts;
 
 const COPY_WGSL: &str = include_str!("../../../../shaders/runtime/copy.wgsl");
@@ -16,10 +19,10 @@ impl GpuBackend {
     /// A copy of whole words of `src`, until the run is done.
     pub(super) fn between(&mut self, src: &GpuBuffer, start: u64, words: u64) -> Result<GpuBuffer, Error> {
         // The smallest that will do, so that the same copies find the same buffers in every run.
-        let fitting = self.idle_scratch.iter().enumerate().filter(|(_, idle)| idle.buffer.size() >= words);
-        let found = fitting.min_by_key(|(_, idle)| idle.buffer.size()).map(|(at, _)| at);
+        let fitting = self.idle_scratch.iter().enumerate().filter(|(_, (idle, _))| idle.buffer.size() >= words);
+        let found = fitting.min_by_key(|(_, (idle, _))| idle.buffer.size()).map(|(at, _)| at);
         if let Some(at) = found {
-            let between = self.idle_scratch.swap_remove(at);
+            let (between, _) = self.idle_scratch.swap_remove(at);
             self.recording.copy((&src.buffer, start), (&between.buffer, 0), words);
             return Ok(between);
         }
@@ -98,13 +101,27 @@ impl GpuBackend {
 
     /// The device is done with intermediate buffers: the next run may have them.
     pub(super) fn retire_scratch(&mut self) {
-        self.idle_scratch.append(&mut self.scratch);
+        self.idle_scratch.extend(self.scratch.drain(..).map(|buffer| (buffer, 0)));
+    }
+
+    /// Frees intermediate buffers that no run of late has used.
+    pub(super) fn age_scratch(&mut self) {
+        let (account, groups) = (&self.account, &mut self.bind_groups);
+        self.idle_scratch.retain_mut(|(buffer, unused)| {
+            *unused += 1;
+            if *unused <= DISUSE_RUNS {
+                return true;
+            }
+            account.release(buffer.buffer.size());
+            groups.forget(&HashSet::from([buffer.uid]));
+            false
+        });
     }
 
     /// Gives intermediate buffers back to the device.
     pub(super) fn release_scratch(&mut self) {
         self.retire_scratch();
-        for buffer in self.idle_scratch.drain(..) {
+        for (buffer, _) in self.idle_scratch.drain(..) {
             self.account.release(buffer.buffer.size());
         }
     }
