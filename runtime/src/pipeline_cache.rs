@@ -188,56 +188,102 @@ fn numbers_entry(binding: u32) -> wgpu::BindGroupLayoutEntry {
 }
 
 /// Bind groups by kernel and bound ranges.
+///
+/// Runs mostly bind what the run before bound, in the same order: its trail is looked at first, which costs a comparison
+/// where the map costs a hash of some hundred bytes.
 #[derive(Debug, Default)]
 pub(crate) struct BindGroups {
     groups: HashMap<Vec<u64>, wgpu::BindGroup>,
-    /// The key of the current lookup: kept, so that a lookup allocates nothing.
+    /// The keys of the trail, one after another, and the key of the current lookup: kept, so that a lookup allocates nothing.
+    trail_keys: Vec<u64>,
     key: Vec<u64>,
+    /// The end of each key of the trail, with its bind group.
+    trail: Vec<(usize, wgpu::BindGroup)>,
+    /// The position in the trail.
+    at: usize,
     /// Number of bind groups created.
     pub created: u64,
 }
 
 impl BindGroups {
+    /// The next lookup is the first of a run.
+    pub fn begin_run(&mut self) {
+        self.at = 0;
+    }
+
     /// The bind group of `pipeline`, with this `id`, over `args` and, if it reads it, the `numbers` buffer, of
     /// which there is one.
     pub fn get(
         &mut self,
         gpu: &GpuDevice,
-        id: u64,
-        pipeline: &Pipeline,
+        (id, pipeline): (u64, &Pipeline),
         args: &[Arg<'_, GpuBuffer>],
         numbers: Option<&wgpu::Buffer>,
     ) -> &wgpu::BindGroup {
         self.key.clear();
         self.key.push(id);
-        self.key.extend(args.iter().flat_map(|arg| [arg.buffer.uid, arg.offset, arg.bytes]));
-        if !self.groups.contains_key(&self.key) {
-            if self.groups.len() >= MAX_BIND_GROUPS {
-                self.groups.clear();
-            }
-            let mut entries: Vec<_> = args.iter().zip(0..).map(|(arg, at)| entry(at, pipeline, arg)).collect();
-            if let Some(buffer) = numbers {
-                let size = std::num::NonZeroU64::new(Numbers::bound_bytes(pipeline.kernel.number_bytes()));
-                let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size });
-                entries.push(wgpu::BindGroupEntry { binding: entries.len() as u32, resource });
-            }
-            let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
-            self.created += 1;
-            self.groups.insert(self.key.clone(), gpu.device.create_bind_group(&descriptor));
+        for arg in args {
+            self.key.extend([arg.buffer.uid, arg.offset, arg.bytes]);
         }
-        &self.groups[&self.key]
+        let at = self.at;
+        let start = if at == 0 { 0 } else { self.trail[at - 1].0 };
+        let is_next = self.trail.get(at).is_some_and(|(end, _)| self.trail_keys[start..*end] == self.key);
+        if !is_next {
+            self.trail.truncate(at);
+            self.trail_keys.truncate(start);
+            self.trail_keys.extend(&self.key);
+            let group = self.look_up(gpu, pipeline, args, numbers);
+            self.trail.push((start + self.key.len(), group));
+        }
+        self.at = if at + 1 < MAX_BIND_GROUPS { at + 1 } else { at };
+        &self.trail[at].1
+    }
+
+    /// The bind group of the current key.
+    fn look_up(
+        &mut self,
+        gpu: &GpuDevice,
+        pipeline: &Pipeline,
+        args: &[Arg<'_, GpuBuffer>],
+        numbers: Option<&wgpu::Buffer>,
+    ) -> wgpu::BindGroup {
+        if let Some(group) = self.groups.get(&self.key) {
+            return group.clone();
+        }
+        if self.groups.len() >= MAX_BIND_GROUPS {
+            self.groups.clear();
+        }
+        let mut entries: Vec<_> = args.iter().zip(0..).map(|(arg, at)| entry(at, pipeline, arg)).collect();
+        if let Some(buffer) = numbers {
+            let size = std::num::NonZeroU64::new(Numbers::bound_bytes(pipeline.kernel.number_bytes()));
+            let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size });
+            entries.push(wgpu::BindGroupEntry { binding: entries.len() as u32, resource });
+        }
+        let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
+        self.created += 1;
+        let group = gpu.device.create_bind_group(&descriptor);
+        self.groups.insert(self.key.clone(), group.clone());
+        group
     }
 
     /// Drops the bind groups over buffers with these ids.
     pub fn forget(&mut self, uids: &HashSet<u64>) {
         if !uids.is_empty() {
             self.groups.retain(|key, _| !key[1..].iter().step_by(3).any(|uid| uids.contains(uid)));
+            self.forget_trail();
         }
     }
 
     /// Drops all bind groups, and with them their hold on buffers.
     pub fn clear(&mut self) {
         self.groups.clear();
+        self.forget_trail();
+    }
+
+    fn forget_trail(&mut self) {
+        self.trail.clear();
+        self.trail_keys.clear();
+        self.at = 0;
     }
 }
 

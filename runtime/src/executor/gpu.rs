@@ -206,10 +206,10 @@ impl GpuBackend {
             }
         };
         let numbers = self.numbers.as_ref().filter(|_| offset.is_some()).map(|numbers| &numbers.buffer);
-        let group = self.bind_groups.get(&self.gpu, number, pipeline, args, numbers);
+        let group = self.bind_groups.get(&self.gpu, (number, pipeline), args, numbers);
         let immediates = if offset.is_none() { scalars } else { &[] };
         let numbers = self.recording.keep(immediates);
-        let pipeline = pipeline.pipeline.clone();
+        let pipeline = self.recording.changed(&pipeline.pipeline);
         self.recording.add(Command::Dispatch(Dispatch { pipeline, group: group.clone(), offset, numbers, grid }));
         if self.timing.as_ref().is_some_and(|timing| timing.per_dispatch) {
             let name = self.kernel_of(id).name.clone();
@@ -223,8 +223,11 @@ impl GpuBackend {
         let kernel = &pipeline.kernel;
         let limits = &self.gpu.limits;
         let limit = |limit: &'static str, needed: u64, offered: u64| {
-            let subject = format!("kernel `{}`", kernel.name);
-            if needed > offered { Err(Error::Limit { subject, limit, needed, offered }) } else { Ok(()) }
+            if needed <= offered {
+                return Ok(());
+            }
+            // The text is for the error alone: this runs for each argument of each dispatch.
+            Err(Error::Limit { subject: format!("kernel `{}`", kernel.name), limit, needed, offered })
         };
         for extent in grid {
             limit("workgroups per dimension", extent, limits.max_compute_workgroups_per_dimension.into())?;
@@ -514,7 +517,9 @@ impl Backend for GpuBackend {
         self.recorded.is_on
     }
 
-    fn watch(&mut self, _cancel: &Cancel) {}
+    fn watch(&mut self, _cancel: &Cancel) {
+        self.bind_groups.begin_run();
+    }
 
     fn forget_buffers(&mut self) -> Result<(), Error> {
         // Recorded commands hold their buffers until they have run: only then is their memory free.

@@ -81,6 +81,14 @@ pub(crate) struct Arg<'a, B> {
     pub frozen: Option<&'static str>,
 }
 
+impl<B> Clone for Arg<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> std::marker::Copy for Arg<'_, B> {}
+
 /// A copy between two ranges of `bytes` bytes.
 #[derive(Debug)]
 pub(crate) struct Copy<'a, B> {

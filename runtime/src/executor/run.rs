@@ -35,6 +35,9 @@ const MAX_MESSAGE: usize = 4096;
 /// Most buffers, and most scalars, of one dispatch: host code that pushes more is defective.
 const MAX_ARGS: usize = 1 << 16;
 
+/// Arguments of most dispatches.
+const FEW_ARGS: usize = 8;
+
 /// Bits of a handle that hold the position.
 const POSITION_BITS: u32 = 32;
 
@@ -180,6 +183,15 @@ impl<'e, B: Backend> Run<'e, B> {
         }
     }
 
+    /// A range of `bytes` bytes, if it is within a live buffer: the short way, without the reason why not.
+    fn fitting(&self, handle: i64, offset: i64, bytes: i64) -> Option<Range> {
+        let slot = ((handle & i64::from(u32::MAX)) as usize).checked_sub(1)?;
+        let found = self.slots.get(slot)?;
+        let is_live = found.place.is_some() && i64::from(found.generation) == handle >> POSITION_BITS;
+        let (offset, bytes) = (u64::try_from(offset).ok()?, u64::try_from(bytes).ok()?);
+        (is_live && offset.checked_add(bytes)? <= found.bytes).then_some(Range { slot, offset, bytes })
+    }
+
     /// A range within a live buffer.
     fn range(&self, handle: i64, offset: i64, bytes: i64, doing: &str) -> Result<Range, Error> {
         let slot = self.live(handle, doing)?;
@@ -191,6 +203,41 @@ impl<'e, B: Backend> Run<'e, B> {
                 Ok(Range { slot, offset, bytes })
             }
             _ => Err(Error::host_code(format!("{doing}: {bytes} bytes at {offset} of a buffer of {size} bytes"))),
+        }
+    }
+
+    /// Runs a kernel with the pushed arguments.
+    fn dispatch_pushed(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
+        let position = usize::try_from(kernel).ok();
+        let found = position.and_then(|position| self.engine.backend.kernel(position).map(|found| (position, found)));
+        let (position, (name, args_len, scalars_len)) =
+            found.ok_or_else(|| Error::host_code(format!("dispatch: kernel {kernel} does not exist")))?;
+        if self.args.len() != args_len {
+            let what = format!("dispatch: kernel `{name}` takes {args_len} arguments, {} given", self.args.len());
+            return Err(Error::host_code(what));
+        }
+        if self.scalars.len() != scalars_len {
+            let what = format!("dispatch: kernel `{name}` takes {scalars_len} scalars, {} given", self.scalars.len());
+            return Err(Error::host_code(what));
+        }
+        let grid = grid.map(|extent| u64::try_from(extent).map_err(|_| Error::host_code("dispatch: negative grid")));
+        let [x, y, z] = grid;
+        let grid = [x?, y?, z?];
+        if self.args.iter().any(|range| self.slots[range.slot].place.is_none()) {
+            return Err(Error::host_code("dispatch: an argument was returned before its use"));
+        }
+        let (slots, backend) = (&self.slots, &mut self.engine.backend);
+        match self.args.first() {
+            // Without an allocation: this is most of the host's time.
+            Some(&first) if self.args.len() <= FEW_ARGS => {
+                let mut few = [resolve(slots, first); FEW_ARGS];
+                few.iter_mut().zip(&self.args).for_each(|(arg, &range)| *arg = resolve(slots, range));
+                backend.dispatch(position, &few[..self.args.len()], &self.scalars, grid, &mut self.counts)
+            }
+            _ => {
+                let args: Vec<_> = self.args.iter().map(|&range| resolve(slots, range)).collect();
+                backend.dispatch(position, &args, &self.scalars, grid, &mut self.counts)
+            }
         }
     }
 
@@ -357,7 +404,10 @@ impl<B: Backend> HostCalls for Run<'_, B> {
     }
 
     fn arg(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<(), Error> {
-        let range = self.range(handle, offset, bytes, "argument")?;
+        let range = match self.fitting(handle, offset, bytes) {
+            Some(range) => range,
+            None => self.range(handle, offset, bytes, "argument")?,
+        };
         room(self.args.len())?;
         self.args.push(range);
         Ok(())
@@ -365,28 +415,10 @@ impl<B: Backend> HostCalls for Run<'_, B> {
 
     fn dispatch(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
         self.cancel.check()?;
-        let ranges = std::mem::take(&mut self.args);
-        let scalars = std::mem::take(&mut self.scalars);
-        let position = usize::try_from(kernel).ok();
-        let found = position.and_then(|position| self.engine.backend.kernel(position).map(|found| (position, found)));
-        let (position, (name, args_len, scalars_len)) =
-            found.ok_or_else(|| Error::host_code(format!("dispatch: kernel {kernel} does not exist")))?;
-        if ranges.len() != args_len {
-            let what = format!("dispatch: kernel `{name}` takes {args_len} arguments, {} given", ranges.len());
-            return Err(Error::host_code(what));
-        }
-        if scalars.len() != scalars_len {
-            let what = format!("dispatch: kernel `{name}` takes {scalars_len} scalars, {} given", scalars.len());
-            return Err(Error::host_code(what));
-        }
-        let grid = grid.map(|extent| u64::try_from(extent).map_err(|_| Error::host_code("dispatch: negative grid")));
-        let [x, y, z] = grid;
-        let grid = [x?, y?, z?];
-        if ranges.iter().any(|range| self.slots[range.slot].place.is_none()) {
-            return Err(Error::host_code("dispatch: an argument was returned before its use"));
-        }
-        let args: Vec<Arg<'_, B::Buffer>> = ranges.iter().map(|&range| resolve(&self.slots, range)).collect();
-        self.engine.backend.dispatch(position, &args, &scalars, grid, &mut self.counts)
+        let outcome = self.dispatch_pushed(kernel, grid);
+        self.args.clear();
+        self.scalars.clear();
+        outcome
     }
 
     fn dispatch_once(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {

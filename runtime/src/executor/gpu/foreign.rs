@@ -35,6 +35,7 @@ impl GpuBackend {
     /// The next commands are for an encoder of the caller.
     pub fn begin_recording(&mut self) {
         self.recorded.is_on = true;
+        self.bind_groups.begin_run();
         self.foreign.runs += 1;
         if self.foreign.runs.is_multiple_of(FORGET_AFTER) {
             let oldest = self.foreign.runs - FORGET_AFTER;

@@ -12,6 +12,8 @@ pub(super) struct Recording {
     commands: Vec<Command>,
     /// Bytes of immediates.
     numbers: Vec<u8>,
+    /// The pipeline of the last dispatch.
+    last: Option<wgpu::ComputePipeline>,
 }
 
 /// A command.
@@ -34,7 +36,8 @@ pub(super) enum Command {
 /// A dispatch with all that it is bound to.
 #[derive(Debug)]
 pub(super) struct Dispatch {
-    pub pipeline: wgpu::ComputePipeline,
+    /// `None`: that of the dispatch before.
+    pub pipeline: Option<wgpu::ComputePipeline>,
     pub group: wgpu::BindGroup,
     /// Where its scalars are in the buffer of numbers.
     pub offset: Option<u32>,
@@ -50,6 +53,15 @@ impl Recording {
 
     pub fn add(&mut self, command: Command) {
         self.commands.push(command);
+    }
+
+    /// The pipeline of the next dispatch, if it is another than that of the last.
+    pub fn changed(&mut self, pipeline: &wgpu::ComputePipeline) -> Option<wgpu::ComputePipeline> {
+        if self.last.as_ref() == Some(pipeline) {
+            return None;
+        }
+        self.last = Some(pipeline.clone());
+        self.last.clone()
     }
 
     /// Keeps the bytes of immediates.
@@ -69,11 +81,12 @@ impl Recording {
     pub fn clear(&mut self) {
         self.commands.clear();
         self.numbers.clear();
+        self.last = None;
     }
 
     /// Moves the commands into an encoder.
     pub fn encode(&mut self, encoder: &mut wgpu::CommandEncoder, mut timing: Option<&mut Timing>) {
-        let (mut pass, mut bound) = (None, None);
+        let (mut pass, mut bound, mut current) = (None, None, None);
         for command in &self.commands {
             match command {
                 Command::Dispatch(dispatch) => {
@@ -81,9 +94,10 @@ impl Recording {
                         bound = None;
                         begin(encoder, timing.as_deref_mut())
                     });
-                    if bound != Some(&dispatch.pipeline) {
-                        pass.set_pipeline(&dispatch.pipeline);
-                        bound = Some(&dispatch.pipeline);
+                    current = dispatch.pipeline.as_ref().or(current);
+                    if let Some(pipeline) = current.filter(|_| bound != current) {
+                        pass.set_pipeline(pipeline);
+                        bound = current;
                     }
                     self.dispatch(pass, dispatch, timing.as_deref_mut());
                 }
