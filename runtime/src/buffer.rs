@@ -241,7 +241,7 @@ pub enum RecordInput {
     ///
     /// It is bound as it is where the buffer has `STORAGE`, its size and the tensor's are multiples of 4 bytes, and the offset is
     /// one of the device's `min_storage_buffer_offset_alignment`; else it is copied, from a multiple of 4 bytes and a buffer
-    /// with `COPY_SRC`. A donated one is overwritten.
+    /// with `COPY_SRC`. A donated one may be overwritten; it is copied too unless its bytes are a multiple of 32.
     Buffer {
         /// Element type.
         dtype: DType,

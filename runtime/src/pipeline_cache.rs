@@ -17,7 +17,7 @@ use crate::hal;
 /// all its buffers.
 const MAX_BIND_GROUPS: usize = 1 << 14;
 /// Kernels' bindings are rounded up to this, so that the widest vector load (eight 32-bit lanes) has one whole element.
-const KERNEL_GRANULARITY: u64 = 32;
+pub(crate) const KERNEL_GRANULARITY: u64 = 32;
 /// A utility kernel processes every bound word, so it gets no more than its range.
 const UTILITY_GRANULARITY: u64 = 4;
 

@@ -82,7 +82,10 @@ impl Recording<'_> {
         let inputs = inputs.into_iter().map(|(desc, input, bytes)| {
             let value = match input {
                 RecordInput::Scalar(number) => Value::Scalar(bits(number.data())),
-                RecordInput::Buffer { slice, .. } => Value::Buffer(bind(engine, slice, (bytes, &mut copied))?),
+                RecordInput::Buffer { slice, .. } => {
+                    let bound = bind(engine, slice, (bytes, desc.donated, &mut copied))?;
+                    Value::Buffer(bound)
+                }
             };
             Ok(Input { value, bytes, shape: input.shape().to_vec(), donated: desc.donated })
         });
@@ -115,9 +118,9 @@ impl Recording<'_> {
 fn bind(
     engine: &mut Engine<GpuBackend>,
     slice: &BufferSlice,
-    (bytes, counts): (u64, &mut RunCounts),
+    (bytes, is_donated, counts): (u64, bool, &mut RunCounts),
 ) -> Result<Place<GpuBuffer>, Error> {
-    if let Some(place) = engine.backend.bind(slice, bytes) {
+    if let Some(place) = engine.backend.bind(slice, (bytes, is_donated)) {
         return Ok(place);
     }
     let copy = Arc::new(engine.take(bytes)?);

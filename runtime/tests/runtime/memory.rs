@@ -83,7 +83,7 @@ fn check_sizes(device: &Device, program: &Arc<Program>) {
 }
 
 /// Bytes of this process in memory, where the system says so.
-fn resident_bytes() -> u64 {
+pub fn resident_bytes() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     pages.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
 }

@@ -179,13 +179,12 @@ fn a_model_on_the_cpu_records_nothing() {
     assert_eq!(error, Error::Record { what: "its model is on the CPU".into() });
 }
 
-/// State that is donated and returned stays in the caller's buffer: no copy, from call to call.
-#[test]
-fn donated_state_stays_where_it_is() {
-    let Some(engine) = engine() else { return };
+/// `result0 = arg0 + 1` in place, of a donated input of `bytes` bytes.
+fn in_place(bytes: u64) -> Program {
     let mut program = adding(1, 1.0);
-    program.signature.inputs[0].donated = true;
-    let mut code = Code::constants(&[0, BYTES, LEN / 64, 1]);
+    program.signature.inputs[0] = TensorDesc { donated: true, ..tensor("x", bytes / 4) };
+    program.signature.results[0] = tensor("y", bytes / 4);
+    let mut code = Code::constants(&[0, bytes, LEN / 64, 1]);
     let (x, c) = (code.call(0, F::Input, &[0]), code.call(0, F::Constant, &[0]));
     for buffer in [x, c, x] {
         code.call(0, F::Arg, &[buffer, 0, 1]);
@@ -193,7 +192,14 @@ fn donated_state_stays_where_it_is() {
     code.call(0, F::Dispatch, &[0, 2, 3, 3]);
     code.call(0, F::Result, &[0, x]);
     program.variants[0].host_data = code.0;
-    let mut session = session(&engine, program);
+    program
+}
+
+/// State that is donated and returned stays in the caller's buffer: no copy, from call to call.
+#[test]
+fn donated_state_stays_where_it_is() {
+    let Some(engine) = engine() else { return };
+    let mut session = session(&engine, in_place(BYTES));
     let state = engine.buffer(&[vec![5.0; 64], ramp(0.0), vec![5.0; 64]].concat());
     for _ in 0..3 {
         let mut encoder = encoder(&engine);
@@ -203,6 +209,21 @@ fn donated_state_stays_where_it_is() {
         engine.queue.submit([encoder.finish()]);
     }
     assert_eq!(engine.read(&state), [vec![5.0; 64], ramp(6.0), vec![5.0; 64]].concat());
+}
+
+/// A kernel that writes all that it is bound to: what lies behind donated state is not.
+#[test]
+fn nothing_behind_donated_state_is_written() {
+    let Some(engine) = engine() else { return };
+    let mut session = session(&engine, in_place(BYTES - 8));
+    let state = engine.buffer(&ramp(0.0));
+    let mut encoder = encoder(&engine);
+    let slice = BufferSlice::new(&state, 0..BYTES - 8).unwrap();
+    let given = RecordInput::Buffer { dtype: DType::F32, shape: vec![LEN - 2], slice: slice.clone() };
+    session.record(&mut encoder, &[given], &[Some(slice)]).unwrap();
+    engine.queue.submit([encoder.finish()]);
+    let (changed, behind) = (&ramp(1.0)[..254], &ramp(0.0)[254..]);
+    assert_eq!(engine.read(&state), [changed, behind].concat());
 }
 
 /// Offsets at which no kernel can be bound, and results that are not whole words.

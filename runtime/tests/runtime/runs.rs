@@ -9,6 +9,7 @@ use monopour_program::*;
 use monopour_runtime::{HostTensor, Options, Run, Session};
 
 use crate::engine::*;
+use crate::memory::resident_bytes;
 use crate::support::*;
 use crate::trust::trusted;
 
@@ -207,7 +208,7 @@ fn sessions_on_threads_keep_their_values_apart() {
     let end = Instant::now() + Duration::from_secs(seconds);
     let work = |thread: u32| {
         let mut sessions: Vec<_> = (0..4).map(|_| Session::new(&model, &Options::default()).unwrap()).collect();
-        let mut turn = 0u32;
+        let (mut turn, mut resident) = (0u32, 0);
         while Instant::now() < end {
             let from = |at: usize| (thread * 5000 + turn % 1000 * 4 + at as u32) as f32;
             let inputs: Vec<HostTensor> = (0..4).map(|at| tensor_of(&ramp(from(at)))).collect();
@@ -220,7 +221,11 @@ fn sessions_on_threads_keep_their_values_apart() {
                 assert_eq!(values(session, run), ramp(from(at) + 1.0));
             }
             turn += 1;
+            if turn == 1000 {
+                resident = resident_bytes();
+            }
         }
+        println!("{turn} turns; resident {resident} bytes after 1,000, {} at the end", resident_bytes());
         for session in sessions {
             assert!(turn < 3 || session.stats().steady_state.buffers_created == 0);
             assert!(session.close().is_clean());
@@ -229,7 +234,6 @@ fn sessions_on_threads_keep_their_values_apart() {
     };
     let work = &work;
     let turns = std::thread::scope(|scope| [0, 1].map(|thread| scope.spawn(move || work(thread))).map(|t| t.join()));
-    println!("turns: {turns:?}");
     assert!(turns.into_iter().all(|turns| turns.unwrap() > 0));
     assert_eq!(model.used_bytes(), BYTES);
 }

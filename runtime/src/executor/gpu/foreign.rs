@@ -7,6 +7,7 @@ use super::{GpuBackend, WORD_BYTES};
 use crate::buffer::{BufferSlice, GpuBuffer};
 use crate::error::Error;
 use crate::executor::{Arg, Backend, Copy, Place};
+use crate::pipeline_cache::KERNEL_GRANULARITY;
 use crate::pool::Loan;
 use crate::stats::RunCounts;
 
@@ -85,14 +86,17 @@ impl GpuBackend {
 
     /// The place of an input of `bytes` bytes; `None` where kernels cannot be bound to it, and [`GpuBackend::copy_in`] brings
     /// it to a buffer of ours.
-    pub fn bind(&mut self, slice: &BufferSlice, bytes: u64) -> Option<Place<GpuBuffer>> {
-        let alignment = self.gpu.limits.min_storage_buffer_offset_alignment.into();
+    pub fn bind(&mut self, slice: &BufferSlice, (bytes, is_donated): (u64, bool)) -> Option<Place<GpuBuffer>> {
+        let alignment = u64::from(self.gpu.limits.min_storage_buffer_offset_alignment);
+        // What lies behind a range may be read, where bindings are rounded up, but not be bound for writing.
+        let is_exact = (bytes | alignment).is_multiple_of(KERNEL_GRANULARITY);
         let buffer = slice.buffer();
         let fits = buffer.usage().contains(wgpu::BufferUsages::STORAGE)
             && slice.offset_bytes().is_multiple_of(alignment)
             // Bindings are whole words, and so is the least that kernels write.
             && (buffer.size() | bytes).is_multiple_of(WORD_BYTES)
-            && bytes > 0;
+            && bytes > 0
+            && (is_exact || !is_donated);
         let place = || Place { buffer: Arc::new(self.adopt(buffer)), offset: slice.offset_bytes(), is_foreign: true };
         fits.then(place)
     }
