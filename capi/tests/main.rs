@@ -46,7 +46,8 @@ fn run(compiler: &[&str], link: &[&str], prefix: &[&str], runs: u32) {
     let artifact = Path::new(ROOT).join("../tests/artifacts/version-6.mpr");
     let mut line = prefix.iter().map(std::ffi::OsString::from).collect::<Vec<_>>();
     line.extend([program.clone().into(), artifact.into(), runs.to_string().into()]);
-    let ran = Command::new(&line[0]).args(&line[1..]).env("LD_LIBRARY_PATH", libraries()).output();
+    let mut command = Command::new(&line[0]);
+    let ran = command.args(&line[1..]).current_dir(ROOT).env("LD_LIBRARY_PATH", libraries()).output();
     std::fs::remove_file(&program).unwrap();
     let ran = ran.unwrap();
     let text = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
@@ -76,7 +77,13 @@ fn valgrind_finds_nothing() {
     if Command::new("valgrind").arg("--version").output().is_err() {
         return println!("skipped: no valgrind");
     }
-    let valgrind =
-        ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect", "--error-exitcode=9"];
+    let valgrind = [
+        "valgrind",
+        "-q",
+        "--leak-check=full",
+        "--errors-for-leak-kinds=definite,indirect",
+        "--error-exitcode=9",
+        "--suppressions=tests/valgrind.supp",
+    ];
     run(&["cc", "-std=c99", "-g"], SHARED, &valgrind, 5);
 }
