@@ -16,7 +16,7 @@
 //!
 //! Requires: what [`crate::layouts`] ensures. Ensures: the same; the reduction of such a product is two loops.
 //! Limits: x86 with VNNI (one factor with a sign and one without) or AMX; a reduction that is the last dimension of the
-//! other factor and that four divides; columns that the result has last; at least [`MIN_ROWS`] rows that share the filter.
+//! other factor and that four divides; columns that the result has last; at least four rows that share the filter.
 
 use crate::import::WeightTable;
 use crate::narrow::constants::{constant, permuted};
