@@ -152,6 +152,8 @@ fn line(dispatch: &Dispatch) -> Option<i64> {
     let [only] = result.uses()[..] else { return None };
     let (from, to) = (result.ty().shape()?, only.op.results().first()?.ty().shape()?);
     let width = to.last().copied().filter(|width| *width > 0 && to.len() == from.len() + 1);
+    // Not where another dimension is split.
+    let width = width.filter(|width| from.last() != Some(width));
     width.filter(|_| only.op.is(ops::tensor::EXPAND_SHAPE))
 }
 

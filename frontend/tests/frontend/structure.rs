@@ -197,6 +197,35 @@ fn gpu_dispatches_are_mapped_to_blocks_and_placed_in_global_memory() {
 }
 
 #[test]
+fn a_product_that_becomes_a_batch_of_one_has_tasks_of_its_columns() {
+    let text = "func.func @main(%x: tensor<128x64xf32>, %w: tensor<50257x64xi8>) -> tensor<1x128x50257xf32> {
+  %zero = arith.constant 0.0 : f32
+  %scale = arith.constant 0.25 : f32
+  %e = tensor.empty() : tensor<128x50257xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<128x50257xf32>) -> tensor<128x50257xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}
+    ins(%x, %w : tensor<128x64xf32>, tensor<50257x64xi8>) outs(%f : tensor<128x50257xf32>) {
+  ^bb0(%a: f32, %b: i8, %o: f32):
+    %c = arith.sitofp %b : i8 to f32
+    %m = arith.mulf %a, %c : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<128x50257xf32>
+  %g = tensor.empty() : tensor<128x50257xf32>
+  %q = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = [\"parallel\", \"parallel\"]}
+    ins(%p : tensor<128x50257xf32>) outs(%g : tensor<128x50257xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %m = arith.mulf %a, %scale : f32
+    linalg.yield %m : f32
+  } -> tensor<128x50257xf32>
+  %r = tensor.expand_shape %q [[0, 1], [2]] output_shape [1, 128, 50257] : tensor<128x50257xf32> into tensor<1x128x50257xf32>
+  return %r : tensor<1x128x50257xf32>
+}";
+    let module = check(text, &cpu("x86-64-v4"), 1);
+    assert_eq!(kernel_text(dispatches(&module)[0], "tile"), "array<i64: 128, 128>");
+}
+
+#[test]
 fn equal_input_gives_equal_output() {
     let print = || compile(&mlp(7, [63, 65, 10, 1]), &lavapipe()).op().to_string();
     assert_eq!(print(), print());
