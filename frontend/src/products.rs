@@ -128,14 +128,16 @@ fn product_maps<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
 }
 
 /// Whether the body of an op of two inputs is `out + in0 * in1` in one type, in any operand order; factors may be extended
-/// or converted, and a constant taken off them, before they are multiplied.
+/// or converted from integers, and a constant taken off these, before they are multiplied.
 pub(crate) fn is_multiply_add<'c>(op: Op<'c>) -> bool {
     let Some(body) = op.body() else { return false };
     let ops = body.ops();
-    let is_constant = |value: Value| value.defining_op().is_some_and(|op| op.is(ops::arith::CONSTANT));
+    let is = |value: Value, names: &[&str]| value.defining_op().is_some_and(|op| names.contains(&op.name()));
     let extends = |op: &Op| {
-        use ops::arith::{EXTF, EXTSI, EXTUI, SITOFP, SUBF, UITOFP};
-        matches!(op.name(), EXTF | EXTSI | EXTUI | SITOFP | UITOFP) || op.is(SUBF) && is_constant(op.operand(1))
+        use ops::arith::{CONSTANT, EXTF, EXTSI, EXTUI, SITOFP, SUBF, UITOFP};
+        // Of a factor that is converted, as a zero point is taken off: a body of floats alone is a plain product's.
+        let lessens = op.is(SUBF) && is(op.operand(0), &[SITOFP, UITOFP]) && is(op.operand(1), &[CONSTANT]);
+        lessens || matches!(op.name(), EXTF | EXTSI | EXTUI | SITOFP | UITOFP)
     };
     let (extensions, rest) = ops.split_at(ops.iter().take_while(|op| extends(op)).count());
     let [mul, add, done] = rest[..] else { return false };

@@ -151,6 +151,40 @@ fn weights_of_eight_bits_are_dequantised_inside_of_the_product() {
     }
 }
 
+/// A constant that is taken off a factor is part of the product, whatever the factor's type.
+#[test]
+fn factors_less_a_constant_are_no_plain_factors() {
+    let text = |element: &str, conversion: &str, factor: &str| {
+        format!(
+            "
+func.func @main(%x: tensor<21x37xf32>, %w: tensor<37x50x{element}>) -> tensor<21x50xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %seven = arith.constant 7.0 : f32
+  %e = tensor.empty() : tensor<21x50xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<21x50xf32>) -> tensor<21x50xf32>
+  %p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}}
+    ins(%x, %w : tensor<21x37xf32>, tensor<37x50x{element}>) outs(%f : tensor<21x50xf32>) {{
+  ^bb0(%a: f32, %b: {element}, %o: f32):
+    {conversion}
+    %d = arith.subf {factor}, %seven : f32
+    %m = arith.mulf %a, %d : f32
+    %t = arith.addf %o, %m : f32
+    linalg.yield %t : f32
+  }} -> tensor<21x50xf32>
+  return %p : tensor<21x50xf32>
+}}"
+        )
+    };
+    let x = f32s(&[21, 37], &ramp(21 * 37));
+    let floats = [x.clone(), f32s(&[37, 50], &ramp(37 * 50))];
+    assert_eq!(check(&text("f32", "", "%b"), &floats, 1e-4), 1);
+    let integers = [x, raw(DType::I8, &[37, 50], &bytes(37 * 50, 113))];
+    for conversion in ["uitofp", "sitofp"] {
+        let conversion = format!("%c = arith.{conversion} %b : i8 to f32");
+        assert_eq!(check(&text("i8", &conversion, "%c"), &integers, 1e-4), 1);
+    }
+}
+
 /// A padded convolution of dequantised factors with a bias, and its quantised result.
 fn dequantized(zero: &str, filter: &str) -> String {
     format!(
