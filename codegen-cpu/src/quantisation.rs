@@ -21,25 +21,24 @@
 //!
 //! Both give `c` for a NaN. x86 has an instruction for the second form; LLVM makes four of the first.
 
+use crate::abi;
 use crate::math::has_fma;
 use monopour_ir::typed::arith::CmpFPredicate;
 use monopour_ir::{Attr, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value, ops};
 use monopour_program::CpuTarget;
 
-/// Rewrites such ops of all functions.
+/// Rewrites such ops of all kernels.
 pub(crate) fn run(module: &Module, cpu: &CpuTarget) {
     let mut rw = Rewriter::new(module.context());
-    for (name, predicate) in [(ops::arith::MAXNUMF, CmpFPredicate::Ogt), (ops::arith::MINNUMF, CmpFPredicate::Olt)] {
-        for op in module.op().find_all(name) {
-            bound(&mut rw, op, predicate);
+    for kernel in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
+        for (name, predicate) in [(ops::arith::MAXNUMF, CmpFPredicate::Ogt), (ops::arith::MINNUMF, CmpFPredicate::Olt)]
+        {
+            kernel.find_all(name).into_iter().for_each(|op| bound(&mut rw, op, predicate));
         }
-    }
-    if !has_fma(cpu) {
-        return;
-    }
-    for op in module.op().find_all(ops::arith::DIVF) {
-        if let Some(divisor) = divisor(op) {
-            rewrite(&mut rw, op, divisor);
+        for op in kernel.find_all(ops::arith::DIVF).into_iter().filter(|_| has_fma(cpu)) {
+            if let Some(divisor) = divisor(op) {
+                rewrite(&mut rw, op, divisor);
+            }
         }
     }
 }

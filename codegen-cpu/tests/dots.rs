@@ -200,6 +200,14 @@ fn factors_in_groups_of_four() {
         {
             let subscripts: [&[[usize; 4]]; 2] = [&[O, C, X], &[C, W, X]];
             cases.push(Case { extents, subscripts, factors, filled: i % 2 == 0, dynamic: i % 3 == 1 });
+            // A left factor whose terms lie apart is packed, the right one is not.
+            cases.push(Case {
+                extents,
+                subscripts: [&[X, C, O], &[C, W, X]],
+                factors,
+                filled: i % 2 == 1,
+                dynamic: false,
+            });
         }
     }
     check(&cases);

@@ -53,7 +53,8 @@ fn emit<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
     // Loops that share the right panel run while it is in the first-level cache.
     let right = choice.pack.filter(|p| p.left.is_none() && choice.line.is_none()).and_then(|p| p.right);
     let (inner, order) = order.into_iter().partition(|d| right.is_some_and(|i| !nest.inputs[i].uses(*d)));
-    let plan = Plan { nest, choice, panels, packed, inner };
+    let sums = choice.tiles.map(|tiles| tiles.buffer(e, nest));
+    let plan = Plan { sums, nest, choice, panels, packed, inner };
     if choice.pack.is_some_and(|p| p.right.is_none() && p.left.is_none()) {
         // What a block reads stays in the first-level cache for all rows.
         let read = |d: &usize| nest.inputs.iter().any(|o| o.uses(choice.dim) && o.uses(*d));
@@ -70,6 +71,8 @@ fn emit<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
 }
 
 struct Plan<'c, 'a> {
+    /// The buffer of tile registers' sums.
+    sums: Option<Value<'c>>,
     nest: &'a Nest<'c>,
     choice: &'a Choice,
     panels: Panels<'c, 'a>,
@@ -129,7 +132,7 @@ fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], l
     if let Some(used) = short {
         at[choice.dim] = Position::at(0);
         plan.panels.fill_right(e, at, (choice.lanes, used), length);
-        return inner(e, plan, at, &Strip { offsets: vec![0], width: choice.lanes, used, length });
+        return inner(e, plan, at, &Strip { offsets: vec![0], width: choice.lanes, used, length, sums: plan.sums });
     }
     // Elements that are filled, reduced and finished at once can be computed twice.
     let segments = match nest.start {
@@ -140,14 +143,14 @@ fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], l
         e.for_each(segment, &[], &mut |e, here, _| {
             at[choice.dim] = here;
             plan.panels.fill_right(e, at, (segment.step, segment.step), length);
-            inner(e, plan, at, &Strip::of(choice, segment.step, length));
+            inner(e, plan, at, &Strip { sums: plan.sums, ..Strip::of(choice, segment.step, length) });
             vec![]
         });
     }
 }
 
 /// The loops that share the right panel, then the rows.
-fn inner<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], strip: &Strip) {
+fn inner<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], strip: &Strip<'c>) {
     outer(e, plan, plan.inner.clone(), at, &mut |e, at| rows(e, &plan.packed, plan.choice, at, strip));
 }
 
@@ -187,6 +190,7 @@ impl Lines {
             width,
             used: width.min(self.extent),
             length: 0,
+            sums: None,
         };
         let segment = Segment { from: Bound::Static(0), to: Bound::Static(whole), step };
         e.for_each(segment, &[], &mut |e, here, _| {
@@ -202,7 +206,7 @@ impl Lines {
 }
 
 /// The vectors of a register tile along the vector loop.
-struct Strip {
+struct Strip<'c> {
     /// Their first lanes, from the position.
     offsets: Vec<i64>,
     width: Width,
@@ -210,17 +214,19 @@ struct Strip {
     used: Width,
     /// Iterations of the block, if a reduction is cut.
     length: i64,
+    /// Where tile registers leave their sums.
+    sums: Option<Value<'c>>,
 }
 
-impl Strip {
+impl Strip<'_> {
     /// One vector; groups take a register each.
     fn of(choice: &Choice, step: i64, length: i64) -> Self {
         let width = if choice.dots.is_some() { step.min(choice.lanes) } else { step };
-        Self { offsets: (0..step).step_by(width as usize).collect(), width, used: width, length }
+        Self { offsets: (0..step).step_by(width as usize).collect(), width, used: width, length, sums: None }
     }
 }
 
-fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Position<'c>], strip: &Strip) {
+fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Position<'c>], strip: &Strip<'c>) {
     let vectors = |at: &[Position<'c>]| -> Vec<Vec<Position<'c>>> {
         let vector = |offset: &i64| {
             let mut at = at.to_vec();
@@ -234,9 +240,9 @@ fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Positi
     let Some((dim, count)) = choice.rows else { return tile(e, nest, choice, &vectors(at), strip) };
     let l = &nest.loops[dim];
     let in_memory = choice.dots.is_some_and(|dots| dots.is_grouped);
-    let tiles = choice.tiles.filter(|_| !in_memory || strip.width == COLUMNS);
+    let tiles = choice.tiles.zip(strip.sums).filter(|_| !in_memory || strip.width == COLUMNS);
     let segments = match (tiles, l.extent) {
-        (Some(tiles), _) => tiles.segments(e, nest, l),
+        (Some((tiles, _)), _) => tiles.segments(e, nest, l),
         (None, Some(_)) => e.segments(l, &with_rest(l, count)),
         // Few rows at a time, not one after the other: each has too few independent sums to hide their latency.
         (None, None) => {
@@ -251,8 +257,8 @@ fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Positi
                 at[dim] = here.plus(row);
                 vectors(&at)
             };
-            match tiles.filter(|tiles| segment.step >= tiles.rows) {
-                Some(tiles) => byte_tiles(e, nest, (choice, tiles), (at, here, segment.step), strip),
+            match tiles.filter(|(tiles, _)| segment.step >= tiles.rows) {
+                Some(tiles) => byte_tiles(e, (nest, choice), tiles, (at, here, segment.step), strip),
                 None => tile(e, nest, choice, &(0..segment.step).flat_map(row).collect::<Vec<_>>(), strip),
             }
             vec![]
@@ -261,7 +267,7 @@ fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Positi
 }
 
 /// One register tile: `places` are those of its vectors.
-fn tile<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, places: &[Vec<Position<'c>>], strip: &Strip) {
+fn tile<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, places: &[Vec<Position<'c>>], strip: &Strip<'c>) {
     let mut reductions = nest.reductions();
     // Groups last: in most layouts they lie side by side.
     reductions.sort_by_key(|d| choice.dots.is_some_and(|dots| dots.dim == *d));
@@ -284,14 +290,13 @@ fn tile<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, places: &[Vec<Po
 /// Rows of a product of bytes, as many as `count`, in tile registers.
 fn byte_tiles<'c>(
     e: &mut Emit<'c>,
-    nest: &Nest<'c>,
-    (choice, tiles): (&Choice, Tiles),
+    (nest, choice): (&Nest<'c>, &Choice),
+    (tiles, buffer): (Tiles, Value<'c>),
     (at, first, count): (&[Position<'c>], Position<'c>, i64),
-    strip: &Strip,
+    strip: &Strip<'c>,
 ) {
     let (dim, _) = choice.rows.expect("invariant: tiles have rows");
     let tile = Tile::of(nest, choice, &[0], strip);
-    let buffer = tiles.buffer(e, nest);
     let each = |e: &mut Emit<'c>, body: &mut dyn FnMut(&mut Emit<'c>, &[Position<'c>], Held<'c>)| {
         let rows = Segment { from: Bound::Static(0), to: Bound::Static(count), step: 1 };
         e.for_each(rows, &[], &mut |e, row, _| {
@@ -342,7 +347,7 @@ struct Tile<'c, 'a> {
 }
 
 impl<'c, 'a> Tile<'c, 'a> {
-    fn of(nest: &'a Nest<'c>, choice: &'a Choice, slots: &'a [usize], strip: &Strip) -> Self {
+    fn of(nest: &'a Nest<'c>, choice: &'a Choice, slots: &'a [usize], strip: &Strip<'c>) -> Self {
         let block = choice.pack.and_then(|p| p.block).map(|(dim, _)| (dim, strip.length));
         Self { nest, choice, slots, width: strip.width, used: strip.used, block }
     }
