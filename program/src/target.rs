@@ -334,8 +334,8 @@ impl CpuTarget {
         )
     }
 
-    /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v4`, `-v4-vnni`, `-v4-amx`, `aarch64`, or `generic` (this architecture's
-    /// baseline).
+    /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v4`, `-v4-vnni`, `-v4-amx`, `aarch64`, or `generic` (this
+    /// architecture's baseline).
     pub fn parse(name: &str) -> Option<CpuTarget> {
         let (arch, levels, vector_bits): (&str, &[&[&str]], u32) = match name {
             "host" => return Some(CpuTarget::host()),

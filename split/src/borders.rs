@@ -1,5 +1,5 @@
-//! Checks that a buffer keeps the border that one dispatch fills: then the fill runs once per arena, not once per run, and need
-//! not write the slice inside.
+//! Checks that a buffer keeps the border that one dispatch fills: then the fill runs once per arena, not once per run, and
+//! need not write the slice inside.
 //!
 //! ```mlir
 //! %a = memref.alloc() : memref<16x58x58xf32>
@@ -11,8 +11,9 @@
 //!
 //! Requires: memrefs, every allocation with its owner, dispatches not outlined yet.
 //! Ensures: the attribute is left on a fill of an allocation of the host block of which nothing but the slices is written
-//! after it, and on CPUs such a fill of one slice is of the elements around it: on each side of a loop a box as wide as the
-//! border. Of a padded image of 112 lines that is a thirtieth. [`crate::plan`] gives such a buffer a place that no other buffer takes, or removes the attribute.
+//! after it, and on CPUs such a fill around one slice writes what is around it: on each side of a dimension a box as wide as
+//! the border. Of a padded image of 112 lines that is a thirtieth. [`crate::plan`] gives such a buffer a place that no other
+//! buffer takes, or removes the attribute.
 //! The slices are written as a whole before they are read: known of the tensors, by the phase that set the attribute.
 
 use crate::plan::VIEW_LIKE;

@@ -21,8 +21,8 @@
 //! memory; reductions along the vector loop by one associative and commutative op.
 //!
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
-//! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels), `dots` (those of narrow integers) and `tiles` (AMX), `merge` (fills and
-//! epilogues), `body`, `combine` and `emit` (builders).
+//! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels), `dots` (those of narrow integers) and `tiles` (AMX),
+//! `merge` (fills and epilogues), `body`, `combine` and `emit` (builders).
 
 mod body;
 mod choose;

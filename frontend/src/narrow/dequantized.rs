@@ -57,8 +57,8 @@ impl<'c> Narrowing<'c, '_> {
         Ok(false)
     }
 
-    /// Multiplies the integers of one factor, where the other is no dequantised one: `s * sum(x * (q - z))`. Code generation converts
-    /// them while it packs them, and no dequantised weights are in memory.
+    /// Multiplies the integers of one factor, where the other is no dequantised one: `s * sum(x * (q - z))`. Code generation
+    /// converts them while it packs them, and no dequantised weights are in memory.
     fn of_weights(&mut self, op: Op<'c>, weights: usize) -> Result<bool, Diagnostics> {
         let (Some(found), Some(empty)) = (products::contraction_loops(op), starts_at_zero(op)) else {
             return Ok(false);
@@ -85,7 +85,7 @@ impl<'c> Narrowing<'c, '_> {
         weights: usize,
         (factor, zero): (Narrow<'c>, i64),
     ) -> Result<Value<'c>, Diagnostics> {
-        let (cx, loc, f32) = (op.context(), op.location(), Type::f32(op.context()));
+        let (loc, f32) = (op.location(), Type::f32(op.context()));
         self.rw.set_point(InsertionPoint::Before(op));
         let filled = self.fill(loc, Attr::float(f32, 0.0), op.result(0).ty(), &empty.operands())?;
         let value = Attr::float(f32, zero as f64);
@@ -93,21 +93,33 @@ impl<'c> Narrowing<'c, '_> {
         let zero_point = self.rw.create(spec)?.result(0);
         let mut inputs = [op.operand(0), op.operand(1)];
         inputs[weights] = factor.value;
-        let types = inputs.map(|value| value.ty().element());
-        let block = Block::new(&[(types[0], loc), (types[1], loc), (f32, loc)]);
-        let mut b = Builder::new(cx, InsertionPoint::End(block));
         let conversion = if factor.extension == ops::arith::EXTSI { ops::arith::SITOFP } else { ops::arith::UITOFP };
-        let mut float =
-            b.create(OpSpec::new(conversion, loc).operands(&[block.arg(weights)]).results(&[f32]))?.result(0);
-        if zero != 0 {
+        self.product_of(op, inputs, filled, [ops::arith::MULF, ops::arith::ADDF], &|b, n, element| {
+            if n != weights {
+                return Ok(element);
+            }
+            let float = b.create(OpSpec::new(conversion, loc).operands(&[element]).results(&[f32]))?.result(0);
             let less = OpSpec::new(ops::arith::SUBF, loc).operands(&[float, zero_point]).results(&[f32]);
-            float = b.create(less)?.result(0);
-        }
-        let mut factors = [block.arg(0), block.arg(1)];
-        factors[weights] = float;
-        let product = b.create(OpSpec::new(ops::arith::MULF, loc).operands(&factors).results(&[f32]))?.result(0);
-        let sum = OpSpec::new(ops::arith::ADDF, loc).operands(&[block.arg(2), product]).results(&[f32]);
-        let sum = b.create(sum)?.result(0);
+            if zero == 0 { Ok(float) } else { Ok(b.create(less)?.result(0)) }
+        })
+    }
+
+    /// The sums of products of two inputs, with the loops of `op`. `factor` makes a factor of an input's element.
+    fn product_of(
+        &mut self,
+        op: Op<'c>,
+        inputs: [Value<'c>; 2],
+        filled: Value<'c>,
+        [multiply, add]: [&str; 2],
+        factor: &dyn Fn(&mut Builder<'c>, usize, Value<'c>) -> Result<Value<'c>, Diagnostics>,
+    ) -> Result<Value<'c>, Diagnostics> {
+        let (loc, ty) = (op.location(), filled.ty().element());
+        let types = inputs.map(|input| input.ty().element());
+        let block = Block::new(&[(types[0], loc), (types[1], loc), (ty, loc)]);
+        let mut b = Builder::new(op.context(), InsertionPoint::End(block));
+        let factors = [factor(&mut b, 0, block.arg(0))?, factor(&mut b, 1, block.arg(1))?];
+        let product = b.create(OpSpec::new(multiply, loc).operands(&factors).results(&[ty]))?.result(0);
+        let sum = b.create(OpSpec::new(add, loc).operands(&[block.arg(2), product]).results(&[ty]))?.result(0);
         b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[sum]))?;
         let body = Region::new();
         body.append(block);
@@ -189,31 +201,16 @@ impl<'c> Narrowing<'c, '_> {
 
     /// The product of the integers.
     fn integers(&mut self, op: Op<'c>, empty: Op<'c>, factors: [Narrow<'c>; 2]) -> Result<Value<'c>, Diagnostics> {
-        let (cx, loc, i32) = (op.context(), op.location(), Type::integer(op.context(), 32));
+        let (loc, i32) = (op.location(), Type::integer(op.context(), 32));
         let ty = of_element(op.result(0), i32);
         self.rw.set_point(InsertionPoint::Before(op));
         let filled = self.fill(loc, Attr::int(i32, 0), ty, &empty.operands())?;
-        let types = factors.map(|factor| factor.value.ty().element());
-        let block = Block::new(&[(types[0], loc), (types[1], loc), (i32, loc)]);
-        let mut b = Builder::new(cx, InsertionPoint::End(block));
-        let mut wide = vec![];
-        for (n, factor) in factors.iter().enumerate() {
-            let spec = OpSpec::new(factor.extension, loc).operands(&[block.arg(n)]).results(&[i32]);
-            wide.push(b.create(spec)?.result(0));
-        }
-        let product = b.create(OpSpec::new(ops::arith::MULI, loc).operands(&wide).results(&[i32]))?.result(0);
-        let sum = OpSpec::new(ops::arith::ADDI, loc).operands(&[block.arg(2), product]).results(&[i32]);
-        let sum = b.create(sum)?.result(0);
-        b.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[sum]))?;
-        let body = Region::new();
-        body.append(block);
-        let maps = linalg::indexing_maps(op).unwrap_or_default();
-        let kinds = op.attr("iterator_types").expect("invariant: a generic has iterators");
-        let inputs = factors.map(|factor| factor.value);
-        let product =
-            self.rw.create(generic(loc, Operands { inputs: &inputs, outputs: &[filled] }, &maps, kinds, body))?;
-        self.lay_out(product)?;
-        Ok(product.result(0))
+        let (inputs, names) = (factors.map(|factor| factor.value), factors.map(|factor| factor.extension));
+        let product = self.product_of(op, inputs, filled, [ops::arith::MULI, ops::arith::ADDI], &|b, n, element| {
+            Ok(b.create(OpSpec::new(names[n], loc).operands(&[element]).results(&[i32]))?.result(0))
+        })?;
+        self.lay_out(product.defining_op().expect("invariant: a result of an op"))?;
+        Ok(product)
     }
 
     /// The sums, with the zero point's shares, as scaled floats.
