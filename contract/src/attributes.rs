@@ -27,8 +27,6 @@ names! {
     ROLE = "monopour.role";
     /// Linalg op: its position among the ops of its dispatch.
     MEMBER = "monopour.member";
-    /// Op of a tile: to be vectorized by a transform script.
-    VECTORIZE = "monopour.vectorize";
     /// `scf.forall` of a dispatch, then its kernel function: the choice of tiling, a dictionary
     /// ([`KernelChoice`](crate::KernelChoice)).
     KERNEL = "monopour.kernel";

@@ -65,10 +65,6 @@ impl<'c> Dispatch<'c> {
     pub fn contraction(&self) -> Option<Op<'c>> {
         Some(self.main()).filter(|op| products::contraction_loops(*op).is_some())
     }
-    /// The matrix product of the dispatch: a contraction that is a `linalg.matmul`.
-    pub fn matmul(&self) -> Option<Op<'c>> {
-        Some(self.main()).filter(|op| op.is(ops::linalg::MATMUL))
-    }
     /// Number of leading loops that the ops of a row group share.
     pub fn row_loops(&self) -> Option<usize> {
         let grouped = self.producer().is_none() && self.contraction().is_none();

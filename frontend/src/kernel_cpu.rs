@@ -1,4 +1,4 @@
-//! The cost model for CPUs: task tiles, register tiles, blocks of the reduction.
+//! The cost model for CPUs: task tiles. Code generation chooses register tiles, and blocks of the reduction.
 //!
 //! Extents are static, so that a tile that divides them leaves no remainder inside a task; a loop without such a tile is not
 //! cut.
@@ -7,16 +7,21 @@ use crate::attention::Shape;
 use crate::dispatch::Dispatch;
 use crate::kernel::{self, Kernel};
 use crate::linalg::{self, Loops};
-use crate::pack;
 use crate::products::{self, ConvolutionLoops};
 use monopour_contract::{KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_LINE_PANEL_BYTES};
 use monopour_ir::ops;
-use monopour_ir::{DYNAMIC, Op, Type};
+use monopour_ir::{DYNAMIC, Op};
 use monopour_program::CpuTarget;
 
 /// Rows and columns of a task of a matrix product: a square reads the least of both operands, and its parts of them stay in
 /// the second-level cache.
 const TASK_SIDE: i64 = 128;
+/// Registers of the widest register tile of a product of at least so many rows, on targets of registers of so many bits.
+const TILE_REGISTERS: i64 = 3;
+const TILE_BITS: u32 = 512;
+const FEWEST_TILE_ROWS: i64 = 32;
+/// Tasks of which more are not worth shorter ones.
+const ENOUGH_TASKS: i64 = 8;
 /// Rows of a task of a product without columns.
 const COLUMN_ROWS: i64 = 32;
 /// Channels of a task of a convolution: behind the image, contiguous; and before it, sharing the loads of an image vector.
@@ -28,12 +33,6 @@ const FILTER_BYTES: i64 = 512 << 10;
 const STREAM_COLUMNS: i64 = 1_024;
 /// A loop without a dividing tile is cut all the same beyond this extent; the remainder of its last tile is not vectorised.
 const MAX_WHOLE: i64 = 8_192;
-/// Longest reduction that is not blocked. Each step reads another row of the right operand: with a power-of-two row stride more
-/// of them than this fall out of the second-level cache before they are read again (measured: 1,024 cubed takes 1.8 times as
-/// long with AVX2 unblocked, 512 cubed 1.2 times as long with AVX-512 blocked).
-const MAX_REDUCTION: i64 = 512;
-/// Iterations of the reduction in one block.
-const REDUCTION_BLOCK: i64 = 256;
 /// Elements of an elementwise task.
 const TASK_ELEMENTS: i64 = 65_536;
 /// Elements of a task with producers and consumers: its intermediates stay in the first-level cache.
@@ -41,33 +40,23 @@ const LINE_ELEMENTS: i64 = 4_096;
 /// Elements of a line of an image.
 const LINE: i64 = 64;
 
-/// The form of the code inside a task.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Inner {
-    /// Linalg ops stay, for code generation to vectorise.
-    Plain,
-    /// Register tiles of a matrix product.
-    Contraction { rows: i64, columns: i64, block: Option<i64> },
-}
-
 /// Chooses for a CPU.
-pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> (Kernel, Inner) {
+pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Kernel {
     let lanes = lanes(dispatch.main(), cpu);
     let class = dispatch.class();
-    let (tile, register_tile, inner) = match class {
-        KernelClass::Contraction if is_scripted(dispatch, loops) && is_static(dispatch) => {
-            contraction(dispatch, loops, lanes, cpu)
-        }
-        KernelClass::Contraction => (product(dispatch, loops, lanes), vec![1], Inner::Plain),
-        KernelClass::Convolution => (convolution(dispatch, loops, cpu), vec![1], Inner::Plain),
-        KernelClass::Row => (rows(dispatch, loops), vec![1], Inner::Plain),
-        KernelClass::Elementwise => (contiguous(loops, TASK_ELEMENTS), vec![1], Inner::Plain),
-        KernelClass::Attention => (attention(dispatch), vec![1], Inner::Plain),
-        KernelClass::Generic => (contiguous(loops, LINE_ELEMENTS), vec![1], Inner::Plain),
+    let tile = match class {
+        KernelClass::Contraction => product(dispatch, loops, cpu),
+        KernelClass::Convolution => convolution(dispatch, loops, cpu),
+        KernelClass::Row => rows(dispatch, loops),
+        KernelClass::Elementwise => contiguous(loops, TASK_ELEMENTS),
+        KernelClass::Attention => attention(dispatch),
+        KernelClass::Generic => contiguous(loops, LINE_ELEMENTS),
     };
+    // Code generation chooses the register tiles.
+    let register_tile = vec![1];
     let choice =
         KernelChoice { class, register_tile, reduction_step: 1, vector_width: lanes, ..KernelChoice::default() };
-    (Kernel::new(tile, choice), inner)
+    Kernel::new(tile, choice)
 }
 
 /// Elements of the result's type in one vector register.
@@ -84,14 +73,9 @@ fn contiguous(loops: &Loops, elements: i64) -> Vec<i64> {
     finish(tile, loops)
 }
 
-/// Whether a transform script makes the register tiles of a contraction. Code generation makes all others: it packs
-/// transposed right operands, and streams the matrix of a product of one row.
-fn is_scripted(dispatch: &Dispatch, loops: &Loops) -> bool {
-    dispatch.matmul().is_some_and(|op| !pack::is_transposed(op) && loops.extents.first() != Some(&1))
-}
-
 /// Tile of a batched or otherwise general contraction: one batch, some rows, and columns that share them.
-fn product(dispatch: &Dispatch, loops: &Loops, lanes: i64) -> Vec<i64> {
+fn product(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> {
+    let lanes = lanes(dispatch.main(), cpu);
     let found = products::contraction_loops(dispatch.main()).expect("invariant: the class says that there is one");
     let mut tile = vec![0; loops.extents.len()];
     let set = |dims: &[usize], (wanted, unit): (i64, i64), tile: &mut [i64]| {
@@ -113,7 +97,11 @@ fn product(dispatch: &Dispatch, loops: &Loops, lanes: i64) -> Vec<i64> {
     // Without rows, columns are read once: long tasks, of which there are enough.
     let rows = if found.n.is_empty() { COLUMN_ROWS } else { TASK_SIDE };
     set(&found.m, (rows, 1), &mut tile);
-    set(&found.n, (columns(&found, loops), line(dispatch).unwrap_or(1)), &mut tile);
+    let columns = match line(dispatch) {
+        Some(line) => (columns(&found, loops), line),
+        None => wide_columns(dispatch, &found, loops, cpu).unwrap_or((columns(&found, loops), 1)),
+    };
+    set(&found.n, columns, &mut tile);
     if found.m.len() > 1 {
         widen(&found.m, loops, &mut tile);
         widen(&found.n, loops, &mut tile);
@@ -143,6 +131,30 @@ fn columns(found: &products::ContractionLoops, loops: &Loops) -> i64 {
     } else {
         TASK_SIDE
     }
+}
+
+/// Columns of a task whose register tiles are [`TILE_REGISTERS`] wide, and the unit of them: many, since each task reads its
+/// rows again for each vector, where enough tasks are left. `None` where vectors are of fewer registers.
+fn wide_columns(
+    dispatch: &Dispatch,
+    found: &products::ContractionLoops,
+    loops: &Loops,
+    cpu: &CpuTarget,
+) -> Option<(i64, i64)> {
+    let ([.., row], [.., column]) = (&found.m[..], &found.n[..]) else { return None };
+    let (rows, extent) = (loops.extents[*row], loops.extents[*column]);
+    let float = dispatch.main().result(0).ty().element().is_float();
+    if cpu.vector_bits < TILE_BITS || !float || extent == DYNAMIC || rows == DYNAMIC || rows < FEWEST_TILE_ROWS {
+        return None;
+    }
+    let unit = TILE_REGISTERS * i64::from(cpu.vector_bits) / 32;
+    let tasks = |columns: i64| linalg::known(extent / columns).max(1) * (rows / TASK_SIDE).max(1);
+    Some(match extent % unit {
+        0 if tasks(4 * unit) >= ENOUGH_TASKS => (4 * unit, unit),
+        0 => (2 * unit, unit),
+        _ if tasks(2 * TASK_SIDE) >= ENOUGH_TASKS => (2 * TASK_SIDE, 1),
+        _ => (TASK_SIDE, 1),
+    })
 }
 
 /// Elements of a line of the image that a result's lines become, where nothing else reads them: tiles of whole lines can be
@@ -237,11 +249,6 @@ fn finish(mut tile: Vec<i64>, loops: &Loops) -> Vec<i64> {
     tile
 }
 
-/// Whether all extents of the dispatch's main op are known.
-fn is_static(dispatch: &Dispatch) -> bool {
-    linalg::loops(dispatch.main()).is_some_and(|loops| !loops.extents.contains(&DYNAMIC))
-}
-
 /// One row of the first loops, and about a task's elements of the last: a divisor, so that intermediates of a task have
 /// static sizes.
 fn rows(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
@@ -275,58 +282,6 @@ fn keep_one_cut(tile: &mut [i64], loops: &Loops) {
     }
 }
 
-fn contraction(dispatch: &Dispatch, loops: &Loops, lanes: i64, cpu: &CpuTarget) -> (Vec<i64>, Vec<i64>, Inner) {
-    let op = dispatch.matmul().expect("invariant: the class says that there is one");
-    let (m, n) = (linalg::known(loops.extents[0]), linalg::known(loops.extents[1]));
-    let k = linalg::known(linalg::matmul_reduction(op).unwrap_or(1));
-    let mut tile = vec![0; loops.extents.len()];
-    tile[0] = task_tile(m, TASK_SIDE, 8);
-    tile[1] = task_tile(n, TASK_SIDE, lanes);
-    // More tasks than threads, while each is worth starting.
-    let tasks = |t: &[i64]| ((m + t[0] - 1) / t[0]) * ((n + t[1] - 1) / t[1]);
-    if tasks(&tile) < 8 && k * m * n > 1 << 20 {
-        tile[1] = task_tile(n, TASK_SIDE / 2, lanes);
-    }
-    kernel::fit_grid(&mut tile, loops);
-    let (rows, columns) = register_tile(tile[0], tile[1], lanes, cpu);
-    let blocked = k > MAX_REDUCTION;
-    let block = blocked.then(|| even_tile(k, REDUCTION_BLOCK, 1).unwrap_or(REDUCTION_BLOCK.min(k)));
-    let inner = if can_vectorize(dispatch.root) { Inner::Contraction { rows, columns, block } } else { Inner::Plain };
-    (tile, vec![rows, columns], inner)
-}
-
-/// Rows and columns of accumulators: at least eight independent chains of multiply-adds, which hides their latency, and few
-/// enough that all stay in registers.
-fn register_tile(m: i64, task_columns: i64, lanes: i64, cpu: &CpuTarget) -> (i64, i64) {
-    let (rows, vectors) = match cpu.vector_bits {
-        512.. => (8, 2),
-        256.. => (6, 2),
-        _ => (4, 2),
-    };
-    let rows_here = i64::min(rows, m);
-    let columns = whole_vectors(task_columns, lanes, (rows * vectors / rows_here).clamp(vectors, 8));
-    // Fewer columns leave registers for more rows.
-    let spare = (vectors * lanes / columns.max(lanes)).max(1);
-    ((rows * spare).min(m), columns)
-}
-
-/// Elements of one vector in a loop of `extent` iterations: a power of two of registers, at most `most`, whose remainder
-/// fits a register or is such a power itself. LLVM scalarizes vectors of other widths.
-fn whole_vectors(extent: i64, lanes: i64, most: i64) -> i64 {
-    let fits = |rest: i64| rest <= lanes || (rest % lanes == 0 && (rest / lanes).count_ones() == 1);
-    let mut vectors = if most >= 8 {
-        8
-    } else if most >= 4 {
-        4
-    } else {
-        2
-    };
-    while vectors > 1 && (vectors * lanes > extent || !fits(extent % (vectors * lanes))) {
-        vectors /= 2;
-    }
-    (vectors * lanes).min(extent)
-}
-
 /// A tile of about `wanted` that divides `extent`; else the whole extent, else `wanted`.
 fn task_tile(extent: i64, wanted: i64, register: i64) -> i64 {
     if extent <= wanted + wanted / 2 {
@@ -342,13 +297,4 @@ fn even_tile(extent: i64, wanted: i64, register: i64) -> Option<i64> {
     let candidates = ((wanted / 2).max(1)..=wanted * 2).filter(|d| extent % d == 0);
     let empty = |d: i64| (register - d % register) % register;
     candidates.min_by_key(|d| (empty(*d) * 64 / d, (d - wanted).abs()))
-}
-
-/// Whether vectors of the operands' elements lie in memory as scalars do. `i1` does not: a vector of it is packed bits.
-pub(crate) fn can_vectorize(op: Op) -> bool {
-    let plain = |ty: Type| {
-        let element = ty.element();
-        element.is_float() || matches!(element.integer_width(), Some(8 | 16 | 32 | 64))
-    };
-    op.operands().iter().all(|v| plain(v.ty())) && op.find_all(ops::linalg::INDEX).is_empty()
 }

@@ -23,16 +23,16 @@ use crate::dispatch::{self, Dispatch, Role};
 use crate::fuse::unshare;
 use crate::isolate::{Border, Isolated};
 use crate::kernel::{self, Kernel, MAX_GRID_RANK};
-use crate::kernel_cpu::{self, Inner};
+use crate::kernel_cpu;
 use crate::target::TargetDescription;
 use crate::transforms::{self, Plan, SEQUENCE};
-use crate::{grid, isolate, linalg, pack, padded_inputs, padded_results, rows_tile};
+use crate::{grid, isolate, linalg, padded_inputs, padded_results, rows_tile};
 use monopour_contract::{KernelClass, attributes};
 use monopour_ir::ops;
 use monopour_ir::parallel::{MANY, map_parts};
 use monopour_ir::{
     Attr, CANONICALIZE, Context, DYNAMIC, Diagnostic, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter,
-    StructuralKey, Type, Value, WalkOrder, apply_named_sequence, run_passes,
+    StructuralKey, Type, WalkOrder, apply_named_sequence, run_passes,
 };
 use std::collections::HashMap;
 use tracing::{Level, enabled, trace};
@@ -234,7 +234,7 @@ struct Tiled<'c> {
 }
 
 impl<'c> Tiled<'c> {
-    /// Tiles the dispatch of `module`, and vectorises the tiles where upstream can.
+    /// Tiles the dispatch of `module`.
     fn of(module: Module<'c>, plan: &Plan) -> Result<Self, Diagnostics> {
         let mut tiled = Self::default();
         tiled.module = tiled.cut(module, plan)?;
@@ -248,16 +248,7 @@ impl<'c> Tiled<'c> {
         }
         grid::merge(&module, &mut Rewriter::new(module.context()))?;
         run_passes(module.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
-        if matches!(plan.inner, Inner::Contraction { block: Some(_), .. }) {
-            pack::run(module.op().find_all(ops::linalg::MATMUL), &mut Rewriter::new(module.context()))?;
-        }
-        if plan.inner == Inner::Plain || !mark_vectors(&module) {
-            return Ok(Some(module));
-        }
-        let vectors = module.duplicate();
-        let done = self.apply(&vectors, transforms::vectorizing(module.context(), plans));
-        // Refused ops stay scalar loops.
-        Ok(Some(if done { vectors } else { module }))
+        Ok(Some(module))
     }
 
     /// Applies a script, and keeps its text; false where upstream refuses.
@@ -290,7 +281,7 @@ fn rows<'c>(
     options: &TileOptions<'c>,
     rw: &mut Rewriter<'c>,
 ) -> Result<(), Diagnostics> {
-    let (kernel, _) = choose(dispatch, loops, options);
+    let kernel = choose(dispatch, loops, options);
     let tile = kernel.tile.clone();
     // Loops that the grid merges, which need static extents.
     let merged = (tile.len() + 1).saturating_sub(MAX_GRID_RANK);
@@ -303,38 +294,16 @@ fn rows<'c>(
 }
 
 fn plan(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Plan {
-    let (kernel, inner) = choose(dispatch, loops, options);
+    let kernel = choose(dispatch, loops, options);
     let mut fused = vec![];
     fused.extend(dispatch.find(Role::Producer).map(|_| Role::Producer.as_str()));
     fused.extend(dispatch.find(Role::Init).map(|_| Role::Init.as_str()));
-    let extent = |(tile, extent): (&i64, &i64)| match (*tile, *extent) {
-        (0, extent) => Some(extent).filter(|e| *e != DYNAMIC),
-        (tile, extent) => (extent != DYNAMIC && extent % tile == 0).then_some(tile),
-    };
-    let task = kernel.tile.iter().zip(&loops.extents).map(extent).collect();
-    let reduction = dispatch.matmul().and_then(linalg::matmul_reduction).unwrap_or(1);
-    Plan { number: dispatch.number, fused, kernel, inner, task, reduction }
+    Plan { number: dispatch.number, fused, kernel }
 }
 
-/// Marks the ops to vectorise: of static shape, with elements that lie in vectors as in memory. Returns whether there are
-/// any.
-fn mark_vectors(module: &Module) -> bool {
-    let mut rw = Rewriter::new(module.context());
-    let mut found = false;
-    for op in linalg::structured_ops(module.op()) {
-        let is_static = |v: &Value| !v.ty().shape().is_some_and(|shape| shape.contains(&DYNAMIC));
-        let ours = op.attr(attributes::DISPATCH).is_some();
-        if ours && op.operands().iter().all(is_static) && kernel_cpu::can_vectorize(op) {
-            rw.set_attr(op, attributes::VECTORIZE, Attr::unit(module.context()));
-            found = true;
-        }
-    }
-    found
-}
-
-fn choose(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> (Kernel, Inner) {
+fn choose(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Kernel {
     match &options.target {
-        TargetDescription::Gpu(gpu) => (kernel::for_gpu(dispatch, loops, gpu), Inner::Plain),
+        TargetDescription::Gpu(gpu) => kernel::for_gpu(dispatch, loops, gpu),
         TargetDescription::Cpu(cpu) => kernel_cpu::choose(dispatch, loops, cpu),
     }
 }
@@ -350,9 +319,7 @@ fn finish(module: &Module) -> Result<(), Diagnostics> {
     unshare(module, &mut rw);
     own_tiles(module, &mut rw)?;
     for op in module.op().nested(WalkOrder::Pre) {
-        for name in
-            [attributes::DISPATCH, attributes::ROLE, attributes::MEMBER, attributes::VECTORIZE, attributes::UNFOLDED]
-        {
+        for name in [attributes::DISPATCH, attributes::ROLE, attributes::MEMBER, attributes::UNFOLDED] {
             if op.attr(name).is_some() {
                 rw.remove_attr(op, name);
             }

@@ -137,7 +137,8 @@ impl<'c> Emit<'c> {
     fn subscripts(&mut self, operand: &Operand<'c>, at: &[Position<'c>]) -> Vec<Value<'c>> {
         let mut at = at.to_vec();
         if let Some(Panel::Vector(dim)) = operand.panel {
-            at[dim] = Position::at(0);
+            // The first lane within the panel.
+            at[dim] = at[at.len() - 1];
         }
         operand.subscripts.iter().map(|s| self.subscript(s, &at)).collect()
     }

@@ -8,8 +8,9 @@
 //!     for i, k: acc[i] += left[i, k] * right[k, 0 .. W]
 //! ```
 //!
-//! The right panel is of an input that is strided along the vector loop, or narrower than its products; the left one of a
-//! narrow input whose elements are broadcast. A reduction that is too long for a panel is cut into blocks.
+//! The right panel is of an input that is strided along the vector loop, narrower than its products, or whose rows are far
+//! from each other; the left one of a narrow input whose elements are broadcast. A reduction that is too long for a panel is
+//! cut into blocks.
 //! A panel of an interleaved image holds the windows of a whole line: picked once, not by each row of the register tile.
 //! Limits: known extents, panels of up to [`MAX_PANEL_BYTES`], or [`MOST_LINE_PANEL_BYTES`] for lines, read by at least
 //! [`MIN_ROWS`] rows.
@@ -32,6 +33,8 @@ const MAX_REGISTERS: i64 = 2;
 /// Bytes of a block of an input that is not packed, a part of the first-level cache, and fewest rows that read it.
 const MAX_REUSED_BYTES: i64 = 36 << 10;
 const MIN_READERS: i64 = 28;
+/// Bytes between vectors of which each is another stream of the prefetcher.
+const FAR_BYTES: i64 = 512;
 /// Fewest iterations of a block that a left panel may ask for: each block updates the outputs.
 const MIN_BLOCK: i64 = 64;
 
@@ -56,7 +59,8 @@ pub(super) fn widened(nest: &Nest, choice: &Choice) -> Option<Pack> {
     let narrow = |i: usize| is_bare(&nest.inputs[i]) && held(nest, i).is_some();
     let contiguous = |o: &Operand| o.access(dim) == Access::Contiguous && is_row(nest, row, dim, o);
     let strided = choice.pack.and_then(|p| p.right);
-    let right = strided.or_else(|| only(nest, |i, o| narrow(i) && contiguous(o)));
+    let far = |i: usize| is_far(nest, &nest.inputs[i]);
+    let right = strided.or_else(|| only(nest, |i, o| (narrow(i) || far(i)) && contiguous(o)));
     let per_right = right.map_or(1, |i| width * element_bytes(nest, i));
     // An element of the left panel meets several vectors.
     let meets = nest.loops[dim].extent.is_none_or(|extent| extent >= 2 * width);
@@ -66,10 +70,13 @@ pub(super) fn widened(nest: &Nest, choice: &Choice) -> Option<Pack> {
         let same = right.is_none_or(|r| panel_loops(nest, &nest.inputs[r]) == panel_loops(nest, &nest.inputs[input]));
         let room = MAX_PANEL_BYTES / per_left.max(per_right);
         let block = block(nest, &nest.inputs[input], room).filter(|_| same)?;
-        block.is_none_or(|(_, size)| size >= MIN_BLOCK).then_some(Pack { left: Some(input), right, block })
+        let long = |(dim, size): (usize, i64)| iterations(nest, &nest.inputs[input], dim, size) >= MIN_BLOCK;
+        block.is_none_or(long).then_some(Pack { left: Some(input), right, block })
     });
     left.or_else(|| {
-        let block = block(nest, &nest.inputs[right?], MAX_PANEL_BYTES / per_right)?;
+        // What is far is read once, and the panel stays in the first-level cache.
+        let room = if right.is_some_and(far) { MAX_REUSED_BYTES } else { MAX_PANEL_BYTES };
+        let block = block(nest, &nest.inputs[right?], room / per_right)?;
         Some(Pack { right, left: None, block })
     })
 }
@@ -119,6 +126,17 @@ fn only<'c>(nest: &Nest<'c>, is: impl Fn(usize, &Operand<'c>) -> bool) -> Option
     found.next().filter(|_| found.next().is_none())
 }
 
+/// Whether the vectors of a product's terms are apart in memory, in other pages and in few sets of a cache, and many rows read
+/// each of them.
+fn is_far(nest: &Nest, operand: &Operand) -> bool {
+    let readers = (0..nest.loops.len()).filter(|d| !nest.loops[*d].reduction && !operand.uses(*d));
+    let readers = readers.map(|d| nest.loops[d].extent).try_fold(1i64, |all, extent| all.checked_mul(extent?));
+    let step = panel_loops(nest, operand).last().and_then(|d| operand.stride_bytes(*d));
+    is_bare(operand)
+        && readers.is_some_and(|readers| readers >= MIN_READERS)
+        && step.is_some_and(|step| step >= FAR_BYTES)
+}
+
 /// Whether each subscript is a loop.
 fn is_bare(operand: &Operand) -> bool {
     operand.is_memory() && operand.subscripts.iter().all(|s| s.as_dim().is_some())
@@ -159,12 +177,22 @@ pub(super) fn block(nest: &Nest, operand: &Operand, room: i64) -> Option<Option<
     if total <= room {
         return Some(None);
     }
-    let (dim, longest) = loops.iter().zip(&extents).max_by_key(|(_, e)| **e)?;
-    let size = room / (total / longest);
+    let fitting = |extent: &i64| room / (total / extent);
+    let iterations = |extent: &i64| fitting(extent) * (total / extent);
+    // The outermost loop of which blocks are about as long as of the best one: those inside of it stay whole.
+    let most = extents.iter().map(iterations).max()?;
+    let (dim, extent) = loops.iter().zip(&extents).find(|(_, extent)| 2 * iterations(extent) > most)?;
+    let size = fitting(extent);
     // Whole squares of lanes, where they are transposed.
     let squares = size >= 16 || operand.access(*dim) == Access::Contiguous;
     let size = if squares { size / 16 * 16 } else { size };
     (size > 0).then_some(Some((*dim, size)))
+}
+
+/// Iterations of all loops of a panel, of which one is cut to `size`.
+fn iterations(nest: &Nest, operand: &Operand, cut: usize, size: i64) -> i64 {
+    let extent = |d: usize| if d == cut { size } else { nest.loops[d].extent.unwrap_or(1) };
+    panel_loops(nest, operand).into_iter().map(extent).product()
 }
 
 /// Whether a loop runs over rows that reuse the panel.
@@ -439,7 +467,8 @@ impl<'c> Fill<'c, '_> {
 
     /// Copies one row of the panel: as a vector, or lane by lane.
     fn single(&self, e: &mut Emit<'c>, at: &[Position<'c>]) {
-        let width = if self.source().access(self.dim) == Access::Contiguous { self.width } else { 1 };
+        let vector = if is_whole(self.width) { self.width } else { self.lanes };
+        let width = if self.source().access(self.dim) == Access::Contiguous { vector } else { 1 };
         let lanes = Segment { from: Bound::Static(0), to: Bound::Static(self.width), step: width };
         e.for_each(lanes, &[], &mut |e, lane, _| {
             let mut from = at.to_vec();
@@ -470,6 +499,11 @@ impl<'c> Fill<'c, '_> {
             }
         }
     }
+}
+
+/// Whether LLVM has one vector of so many lanes: those of other widths it takes apart.
+pub(super) fn is_whole(width: Width) -> bool {
+    width.count_ones() == 1
 }
 
 /// Lanes of the registers of a line: fewer where one register of fewer holds it.

@@ -16,7 +16,7 @@ use super::dots::Dots;
 use super::emit::{Bound, Emit, Position, Segment, Width, upper_half};
 use super::form::Form;
 use super::nest::{Access, Loop, Nest, Operand};
-use super::pack::{self, OTHER_POSITIONS, Panels};
+use super::pack::{self, OTHER_POSITIONS, Panels, is_whole};
 use super::tiles::{COLUMNS, Grid, Held, Tiles};
 use monopour_ir::{Value, ops};
 use monopour_program::CpuTarget;
@@ -219,9 +219,10 @@ struct Strip<'c> {
 }
 
 impl Strip<'_> {
-    /// One vector; groups take a register each.
+    /// One vector; groups, and three registers, take a vector for each.
     fn of(choice: &Choice, step: i64, length: i64) -> Self {
-        let width = if choice.dots.is_some() { step.min(choice.lanes) } else { step };
+        let apart = choice.dots.is_some() || !is_whole(step);
+        let width = if apart { step.min(choice.lanes) } else { step };
         Self { offsets: (0..step).step_by(width as usize).collect(), width, used: width, length, sums: None }
     }
 }
@@ -231,7 +232,7 @@ fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Positi
         let vector = |offset: &i64| {
             let mut at = at.to_vec();
             at[choice.dim] = at[choice.dim].plus(*offset);
-            // Within a panel of groups.
+            // Within a panel.
             at[nest.loops.len() + 1] = Position::at(*offset);
             at
         };
