@@ -31,7 +31,7 @@
 //! Differs from upstream's greedy fusion: a producer that computes is fused into a reduction only where the reduction reads each
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
-use crate::{fuse_form, linalg, products, specialize, split_division, split_reduction};
+use crate::{fuse_form, linalg, products, rounded_weights, specialize, split_division, split_reduction};
 use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::{
@@ -72,6 +72,7 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"))?;
     products::normalize(module, &mut rw);
     split_reduction::run(module, &mut rw)?;
+    rounded_weights::run(module, &mut rw)?;
     unshare(module, &mut rw);
     fuse_form::run(module, &mut rw)
 }
@@ -124,10 +125,8 @@ fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result
         let maps = linalg::indexing_maps(op).unwrap_or_default();
         let extents = linalg::loop_extents(op).unwrap_or_default();
         for (value, map) in op.operands().iter().zip(&maps[..linalg::num_inputs(op)]) {
-            let stays = |p: &Op<'c>| {
-                p.is(ops::linalg::GENERIC) && (!linalg::is_data_movement(*p) || p.attr(attributes::UNFOLDED).is_some())
-            };
-            let source = reshaped(*value);
+            let stays = |p: &Op<'c>| p.is(ops::linalg::GENERIC) && (!linalg::is_data_movement(*p) || is_unfolded(*p));
+            let source = moved(*value);
             let Some(producer) = source.defining_op().filter(stays) else { continue };
             let stored = |v: &Value| v.defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
             let weights = producer.operands()[..linalg::num_inputs(producer)].iter().all(stored);
@@ -152,13 +151,21 @@ fn reads_once(map: AffineMap, extents: &[i64]) -> bool {
     dims.is_some_and(|dims| (0..extents.len()).all(|d| extents[d] == 1 || dims.contains(&d)))
 }
 
-/// The value whose elements a reshape has: fusion moves reshapes out of its way.
-fn reshaped(mut value: Value) -> Value {
-    let is_reshape = |op: &Op| matches!(op.name(), ops::tensor::EXPAND_SHAPE | ops::tensor::COLLAPSE_SHAPE);
-    while let Some(op) = value.defining_op().filter(is_reshape) {
+/// The value whose elements a reshape or a transpose has: fusion moves reshapes out of its way, and folds transposes.
+fn moved(mut value: Value) -> Value {
+    let moves = |op: &Op| match op.name() {
+        ops::tensor::EXPAND_SHAPE | ops::tensor::COLLAPSE_SHAPE => true,
+        ops::linalg::GENERIC => linalg::is_data_movement(*op) && linalg::num_inputs(*op) == 1 && !is_unfolded(*op),
+        _ => false,
+    };
+    while let Some(op) = value.defining_op().filter(moves) {
         value = op.operand(0);
     }
     value
+}
+
+fn is_unfolded(op: Op) -> bool {
+    op.attr(attributes::UNFOLDED).is_some()
 }
 
 /// Gives a second reader to what a result of the program is a reshape of: fusion would give a pointwise op the result's

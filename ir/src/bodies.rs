@@ -76,7 +76,12 @@ pub struct Quotient {
 impl Quotient {
     /// The body as a quotient; `None` for another body.
     pub fn of(body: Block) -> Option<Self> {
-        let op = yielded(body)?.defining_op()?;
+        Self::of_value(body, yielded(body)?)
+    }
+
+    /// A value of a body as a quotient.
+    pub fn of_value(body: Block, value: Value) -> Option<Self> {
+        let op = value.defining_op()?;
         let sides = match op.name() {
             ops::arith::DIVF => vec![(op.operand(0), op.operand(1))],
             ops::arith::MULF => vec![(op.operand(0), op.operand(1)), (op.operand(1), op.operand(0))],

@@ -134,6 +134,71 @@ fn a_layer_is_seven_dispatches() {
     }
 }
 
+/// Heads of queries, keys and values with biases, and a projection; in f16 all but the input and the result, which are f32.
+fn heads(half: bool) -> ModelProto {
+    let [tokens, hidden] = [12i64, 16];
+    let mut nodes = vec![];
+    let mut constants = vec![ints("split", &[1, tokens, 2, 8]), ints("joined", &[1, tokens, hidden])];
+    let mut cast = |nodes: &mut Vec<_>, name: &str, to: i64| {
+        nodes.push(node(&format!("Cast({name}) -> {name}_c"), &[("to", &[if half { to } else { 1 }])]));
+        format!("{name}_c")
+    };
+    let x = cast(&mut nodes, "x", 10);
+    for (i, part) in ["q", "k", "v"].into_iter().enumerate() {
+        let values =
+            |count: i64, step: i64| (0..count).map(|n| ((n * step + i as i64) % 23) as f32 / 32.0 - 0.25).collect();
+        let (weights, bias): (Vec<f32>, Vec<f32>) = (values(hidden * hidden, 7), values(hidden, 5));
+        constants.extend([
+            floats(&format!("w{part}"), &[hidden, hidden], &weights),
+            floats(&format!("b{part}"), &[hidden], &bias),
+        ]);
+        let [w, b] = ["w", "b"].map(|kind| cast(&mut nodes, &format!("{kind}{part}"), 10));
+        nodes.extend([
+            node(&format!("MatMul({x}, {w}) -> m{part}"), &[]),
+            node(&format!("Add(m{part}, {b}) -> a{part}"), &[]),
+            node(&format!("Reshape(a{part}, split) -> r{part}"), &[]),
+            node(
+                &format!("Transpose(r{part}) -> {part}"),
+                &[("perm", if part == "k" { &[0, 2, 3, 1] } else { &[0, 2, 1, 3] })],
+            ),
+        ]);
+    }
+    nodes.extend([
+        node("MatMul(q, k) -> s", &[]),
+        node("Softmax(s) -> p", &[("axis", &[-1])]),
+        node("MatMul(p, v) -> o", &[]),
+        node("Transpose(o) -> t", &[("perm", &[0, 2, 1, 3])]),
+        node("Reshape(t, joined) -> j", &[]),
+        node("MatMul(j, wq_c) -> z", &[]),
+        node("Cast(z) -> y", &[("to", &[1])]),
+    ]);
+    let x = vec![input("x", DataType::F32, &["1", "12", "16"])];
+    ModelProto { opset_import: vec![opset("", 20)], ..model(x, nodes, constants, "y") }
+}
+
+/// Three products with their biases, the attention, which rounds to f16 where the model does, and a product.
+#[test]
+fn attention_of_half_precision_is_one_dispatch() {
+    let values: Vec<f32> = (0..12 * 16).map(|i| (i * 5 % 31) as f32 / 16.0 - 1.0).collect();
+    let run = |half: bool, backend: &Monopour| {
+        let bytes = heads(half).encode_to_vec();
+        let model = Model::from_bytes(&bytes, "m.onnx", Path::new("")).unwrap_or_else(|e| panic!("{e}"));
+        let options = CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
+        let program = compile_onnx(&model, &options).unwrap_or_else(|e| panic!("{e}")).program;
+        let run = backend.run_program(program, &[from_f32(&[1, 12, 16], &values)]).unwrap_or_else(|e| panic!("{e}"));
+        (run.outputs.iter().flat_map(HostTensor::to_f64).collect::<Vec<f64>>(), run.cost.map(|c| c.dispatches))
+    };
+    let (expected, dispatches) = run(false, &Monopour::cpu());
+    assert_eq!(dispatches, Some(5));
+    for backend in [Some(Monopour::cpu()), Monopour::gpu()].into_iter().flatten() {
+        let (found, dispatches) = run(true, &backend);
+        // The input is rounded first.
+        assert_eq!(dispatches, Some(6), "{}", backend.name());
+        let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(worst > 0.0 && worst < 4e-3, "{}: {worst:e}", backend.name());
+    }
+}
+
 /// Software adapters leave loops after some iterations, silently: the host refuses as many keys.
 #[test]
 fn too_many_keys_are_refused() {

@@ -275,24 +275,27 @@ fn softmax<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, log: bool) -> Resu
     Ok(vec![softmax_over(b, x, &(axis..x.rank()).collect::<Vec<_>>(), log)?])
 }
 
-/// `exp(x - max) / sum`, or its logarithm.
+/// `exp(x - max) / sum`, or its logarithm; of 16 bits in f32, rounded once, as other runtimes do.
 pub(super) fn softmax_over<'c>(
     b: &mut Builder<'c>,
     x: &Operand<'c>,
     axes: &[usize],
     log: bool,
 ) -> Result<Operand<'c>, Failure> {
+    let (given, x) = (x.dtype, &cast_to(b, x, wide(x.dtype))?);
     let most = over(b, x, axes, Kind::Max)?;
     let most = kept(b, &most, x, axes)?;
     let rest = b.elementwise(&[x, &most], x.dtype, |b, e| b.binary(ops::arith::SUBF, e[0], e[1]))?;
     let powers = b.elementwise(&[&rest], x.dtype, |b, e| b.unary(ops::math::EXP, e[0]))?;
     let sum = over(b, &powers, axes, Kind::Sum)?;
     let sum = kept(b, &sum, x, axes)?;
-    if log {
-        return b.elementwise(&[&rest, &sum], x.dtype, |b, e| {
+    let result = if log {
+        b.elementwise(&[&rest, &sum], x.dtype, |b, e| {
             let log = b.unary(ops::math::LOG, e[1])?;
             b.binary(ops::arith::SUBF, e[0], log)
-        });
-    }
-    b.elementwise(&[&powers, &sum], x.dtype, |b, e| b.binary(ops::arith::DIVF, e[0], e[1]))
+        })?
+    } else {
+        b.elementwise(&[&powers, &sum], x.dtype, |b, e| b.binary(ops::arith::DIVF, e[0], e[1]))?
+    };
+    cast_to(b, &result, given)
 }
