@@ -18,7 +18,8 @@ use crate::error::Error;
 /// Runs that the device has at once: one that it works on, and the next.
 const MAX_FLYING: usize = 2;
 
-/// A run that was submitted. It goes on when this is dropped; its results are then dropped too.
+/// A run that was submitted, which any thread may wait for or cancel. It goes on when this is dropped; its results are
+/// then dropped too.
 ///
 /// As a future it resolves to what [`Run::wait`] returns.
 #[derive(Debug)]
@@ -27,13 +28,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// Waits for the results, in the signature's order; with a time, no longer than that. What is left of a run that was begun
-    /// goes on.
+    /// Waits for the results, in the signature's order; with a time, no longer than that. What is left of a run that
+    /// was begun goes on.
     ///
     /// # Errors
     /// [`Error::Timeout`] (R0024): the run goes on, and can be awaited again. [`Error::Cancelled`] (R0025) after
     /// [`Run::cancel`]. [`Error::Tensor`] once the results were taken. Errors of host code or the device.
-    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Vec<DeviceTensor>, Error> {
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<Vec<DeviceTensor>, Error> {
         self.state.cancel.release();
         let (start, mut inner) = (Instant::now(), self.state.lock());
         loop {
@@ -56,18 +57,20 @@ impl Run {
         !matches!(self.state.lock().outcome, Outcome::Open)
     }
 
-    /// Lets a run of [`Session::begin`](super::Session::begin) make `dispatches` more, and returns when the device has them; on a
-    /// CPU, when they are done. Returns whether some may be left: if not, [`Run::wait`] is next, for errors too.
+    /// Lets a run of [`Session::begin`](super::Session::begin) make `dispatches` more, and returns when the device has
+    /// them; on a CPU, when they are done. Returns whether some may be left: if not, [`Run::wait`] is next, for errors
+    /// too.
     ///
     /// On a GPU each call makes one submission of its own at most, beside those that the program reads back after.
     /// Runs that were submitted before come first. A run that was not begun but submitted has nothing to allow: false.
-    pub fn advance(&mut self, dispatches: u64) -> bool {
+    pub fn advance(&self, dispatches: u64) -> bool {
         self.state.cancel.allow(dispatches)
     }
 
-    /// Ends the run, and returns at once. A run that has not begun never does; on a CPU the tasks that run are the last ones; on
-    /// a GPU what was submitted runs to its end, before later runs, and its results are dropped. Does nothing to a run that is done.
-    pub fn cancel(&mut self) {
+    /// Ends the run, and returns at once. A run that has not begun never does; on a CPU the tasks that run are the last
+    /// ones; on a GPU what was submitted runs to its end, before later runs, and its results are dropped. Does nothing
+    /// to a run that is done.
+    pub fn cancel(&self) {
         self.state.cancel.set();
         self.state.finish(Err(Error::Cancelled));
     }

@@ -9,7 +9,7 @@ use crate::engine::*;
 use crate::support::*;
 use crate::trust::trusted;
 
-fn values(session: &mut Session, run: &mut Run) -> Vec<f32> {
+fn values(session: &mut Session, run: &Run) -> Vec<f32> {
     let results = run.wait(None).unwrap();
     session.readback(&results).unwrap()[0].to_f32().unwrap()
 }
@@ -25,7 +25,7 @@ fn an_engine_spreads_a_run_over_frames() {
     let own = engine.buffer(&[1.0; 64]);
     for turn in 0..3u8 {
         let x = session.upload(&[tensor_of(&ramp(f32::from(turn)))]).unwrap();
-        let mut run = session.begin(&x).unwrap();
+        let run = session.begin(&x).unwrap();
         assert!(run.advance(0) && !run.is_done());
         // Dispatches 1 to 9 in four frames, each with a submission; the fifth makes the last.
         for allowed in [2, 3, 1, 3] {
@@ -41,7 +41,7 @@ fn an_engine_spreads_a_run_over_frames() {
             assert_eq!(y[0].to_f32().unwrap(), ramp(45.0));
         }
         assert!(!run.advance(100) && !run.advance(1));
-        assert_eq!(values(&mut session, &mut run), ramp(f32::from(turn) + 5.0));
+        assert_eq!(values(&mut session, &run), ramp(f32::from(turn) + 5.0));
         assert_eq!(session.stats().counts.submits, 5);
         let steady = session.stats().steady_state;
         assert!(turn == 0 || (steady.buffers_created, steady.bind_groups_created) == (0, 0));
@@ -59,34 +59,34 @@ fn a_run_that_was_begun_holds_no_one_up() {
     let mut session = Session::load(&device, Arc::new(adding(6, 1.0)), &Options::default()).unwrap();
     let x = session.upload(&[tensor_of(&ramp(0.0))]).unwrap();
     // Earlier runs come first, later ones do not wait for frames.
-    let mut earlier = session.submit(&x).unwrap();
-    let mut run = session.begin(&x).unwrap();
+    let earlier = session.submit(&x).unwrap();
+    let run = session.begin(&x).unwrap();
     assert!(run.advance(2));
     assert_eq!(earlier.wait(Some(Duration::from_secs(60))).map(|results| results.len()), Ok(1));
-    let mut later = session.submit(&x).unwrap();
-    assert_eq!(values(&mut session, &mut later), ramp(6.0));
-    assert_eq!(values(&mut session, &mut run), ramp(6.0));
+    let later = session.submit(&x).unwrap();
+    assert_eq!(values(&mut session, &later), ramp(6.0));
+    assert_eq!(values(&mut session, &run), ramp(6.0));
     // A wait, a future, another call, a drop.
-    let mut run = session.begin(&x).unwrap();
-    assert_eq!(values(&mut session, &mut run), ramp(6.0));
-    let mut run = session.begin(&x).unwrap();
+    let run = session.begin(&x).unwrap();
+    assert_eq!(values(&mut session, &run), ramp(6.0));
+    let run = session.begin(&x).unwrap();
     assert!(run.advance(1));
     assert_eq!(run.wait(Some(Duration::from_secs(60))).map(|results| results.len()), Ok(1));
     let run = session.begin(&x).unwrap();
     assert_eq!(pollster::block_on(run).map(|results| results.len()), Ok(1));
-    let mut run = session.begin(&x).unwrap();
+    let run = session.begin(&x).unwrap();
     assert!(run.advance(3));
     assert_eq!(session.execute(&x).map(|results| results.len()), Ok(1));
-    assert_eq!(values(&mut session, &mut run), ramp(6.0));
+    assert_eq!(values(&mut session, &run), ramp(6.0));
     drop(session.begin(&x).unwrap());
     // A run that was given up makes no further dispatch.
-    let mut run = session.begin(&x).unwrap();
+    let run = session.begin(&x).unwrap();
     assert!(run.advance(1));
     run.cancel();
     assert!(!run.advance(1));
     assert_eq!(run.wait(None).unwrap_err().code(), "R0025");
     assert!(!session.submit(&x).unwrap().advance(1));
-    let mut kept = session.begin(&x).unwrap();
+    let kept = session.begin(&x).unwrap();
     assert!(kept.advance(1));
     drop(x);
     session.close();
@@ -114,10 +114,10 @@ fn on_the_cpu_the_dispatches_that_are_allowed_are_done() {
     let program = trusted(program(&[16], &[16], cpu_variant(object, &[("add", 2, 1)])));
     let mut session = Session::load(&cpu(), program, &Options::default()).unwrap();
     let x = session.upload(&[tensor_of(&[1.0; 16])]).unwrap();
-    let mut run = session.begin(&x).unwrap();
+    let run = session.begin(&x).unwrap();
     assert!(run.advance(1) && run.advance(1) && !run.is_done());
     assert!(!run.advance(1));
-    assert_eq!(values(&mut session, &mut run), [4.0; 16]);
+    assert_eq!(values(&mut session, &run), [4.0; 16]);
     assert_eq!((session.stats().counts.dispatches, session.stats().first_run_ms), (3, None), "its time is no one's");
     drop(x);
     assert!(session.close().is_clean());
