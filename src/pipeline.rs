@@ -10,10 +10,13 @@ use crate::trust;
 use monopour_codegen_cpu::objects::Objects;
 use monopour_frontend::{Weight, onnx};
 use monopour_ir::{Context, Diagnostic, Diagnostics, LegalIr, Module, PrintOptions};
-use monopour_program::{Constant, Program, Signature, Trust, Variant};
+use monopour_program::{Constant, Map, Program, Signature, Trust, Variant};
 use monopour_split as split;
 use stages::{Emitted, Source, Stage};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 mod copies;
@@ -94,12 +97,16 @@ struct Job<'c, 'a> {
 /// # Errors
 /// Diagnostics of the phase that failed.
 pub fn compile(source: &[u8], file: &str, options: &CompileOptions) -> Result<Compiled, Diagnostics> {
-    if let Some(name) = options.dims.keys().next() {
-        let message = format!("the model has no dimension that is called '{name}'");
-        let help = "sizes of MLIR models are in their types; `--dim` is for .onnx";
-        return Err(Diagnostic::global("F0045", message).with_help(help).into());
-    }
+    refuse_dims(options)?;
     compile_source(Source::Mlir { bytes: source, file }, options)
+}
+
+/// MLIR models have no symbolic dimensions.
+fn refuse_dims(options: &CompileOptions) -> Result<(), Diagnostics> {
+    let Some(name) = options.dims.keys().next() else { return Ok(()) };
+    let message = format!("the model has no dimension that is called '{name}'");
+    let help = "sizes of MLIR models are in their types; `--dim` is for .onnx";
+    Err(Diagnostic::global("F0045", message).with_help(help).into())
 }
 
 /// Compiles an open ONNX model.
@@ -144,8 +151,15 @@ pub fn compile_file(path: &Path, options: &CompileOptions) -> Result<Compiled, D
     if is_onnx(path) {
         return compile_onnx(&onnx::Model::open(path)?, options);
     }
-    let source = read(path)?;
-    compile(&source, &path.display().to_string(), options)
+    let file = path.display().to_string();
+    let mut first = [0; 4];
+    let is_bytecode = File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok();
+    if is_bytecode && Module::is_bytecode(&first) {
+        refuse_dims(options)?;
+        let map = Map::open(path).map_err(|e| unreadable(path, &e))?;
+        return compile_source(Source::Mapped { map: &Arc::new(map), file: &file }, options);
+    }
+    compile(&read(path)?, &file, options)
 }
 
 /// Whether the file is an ONNX model, by its name.
@@ -154,10 +168,12 @@ pub fn is_onnx(path: &Path) -> bool {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Diagnostics> {
-    std::fs::read(path).map_err(|e| {
-        let message = format!("cannot read {}: {e}", path.display());
-        Diagnostic::global("I0031", message).with_help("check the path and its permissions").into()
-    })
+    std::fs::read(path).map_err(|e| unreadable(path, &e))
+}
+
+fn unreadable(path: &Path, error: &dyn std::error::Error) -> Diagnostics {
+    let message = format!("cannot read {}: {error}", path.display());
+    Diagnostic::global("I0031", message).with_help("check the path and its permissions").into()
 }
 
 /// A variant and its additions to the program, outside of any context.

@@ -1,81 +1,36 @@
-//! Sessions and their runs.
+//! Sessions and what they run at once.
 
-use std::ffi::{CString, c_char};
-
-use monopour_program::DType;
-use monopour_runtime::{HostForm, HostTensor};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::Device;
+use crate::model::Model;
+use crate::options::{Options, options_of};
 use crate::program::Program;
 use crate::status::{Failure, guard};
-use crate::structs::{Sized, free, give, object, read_sized, slice, text, write_sized};
+use crate::structs::{free, give, object, slice_mut, write_sized};
+use crate::tensor::{Place, Results, Tensor, inputs_of, places_of};
 
-/// The host function as native code where the program is trusted and was compiled for this architecture, else as data.
-pub const MONOPOUR_HOST_AUTO: i32 = 0;
-/// The host function as native code.
-pub const MONOPOUR_HOST_NATIVE: i32 = 1;
-/// The host function as data.
-pub const MONOPOUR_HOST_DATA: i32 = 2;
-
-/// Options of a session; 0 is the default of each.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Options {
-    /// `sizeof(monopour_options)`.
-    pub size: usize,
-    /// Threads of the CPU device; 0: one per core.
-    pub threads: usize,
-    /// The most bytes to take from the device; 0: no limit.
-    pub memory_limit: u64,
-    /// The most steps of an interpreted host function in one run; 0: none for a trusted program.
-    pub host_steps: u64,
-    /// The form of the host function: one of `MONOPOUR_HOST_...`.
-    pub host: i32,
-}
-
-// SAFETY: the first member of the struct is its size, and every pattern of bits is a value.
-unsafe impl Sized for Options {
-    const FIRST_VERSION: usize = size_of::<Options>();
-}
-
-/// A tensor in the memory of the host: row-major, contiguous, little endian.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Tensor {
-    /// `sizeof(monopour_tensor)`.
-    pub size: usize,
-    /// Its element type, as in `monopour_tensor_info`.
-    pub dtype: *const c_char,
-    /// Number of its dimensions.
-    pub rank: usize,
-    /// Its sizes.
-    pub shape: *const u64,
-    /// Its elements.
-    pub data: *const u8,
-    /// Bytes of its elements.
-    pub bytes: usize,
-}
-
-// SAFETY: the first member of the struct is its size, and every pattern of bits is a value.
-unsafe impl Sized for Tensor {
-    const FIRST_VERSION: usize = size_of::<Tensor>();
-}
-
-/// A program on a device.
+/// A model with the memory of its runs. Threads may share it: one call runs at a time.
 pub struct Session {
-    session: monopour_runtime::Session,
+    pub(crate) session: SharedSession,
 }
 
-/// The results of a run.
-pub struct Results {
-    tensors: Vec<(HostTensor, CString)>,
+/// Runs that were submitted read their results back through it.
+pub(crate) type SharedSession = Arc<Mutex<monopour_runtime::Session>>;
+
+pub(crate) fn lock(session: &SharedSession) -> MutexGuard<'_, monopour_runtime::Session> {
+    session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Loads a program on a device. `options` may be null. The session keeps what it needs of both.
+fn shared(session: monopour_runtime::Session) -> Session {
+    Session { session: Arc::new(Mutex::new(session)) }
+}
+
+/// Loads a program on a device, as a model of its own. `options` may be null. The session keeps what it needs of both.
 ///
 /// # Safety
-/// `device` and `program` are a device and a program; `options` is null or a `monopour_options` whose `size` is set; `out` is
-/// writable.
+/// `device` and `program` are a device and a program; `options` is null or a `monopour_options` whose `size` is set;
+/// `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn monopour_session_load(
     device: *const Device,
@@ -92,138 +47,110 @@ pub unsafe extern "C" fn monopour_session_load(
         let options = unsafe { options_of(options) }?;
         let load = || {
             let session = monopour_runtime::Session::load(&device.device, program.program.clone(), &options)?;
-            Ok(Session { session })
+            Ok(shared(session))
         };
         // SAFETY: the caller's word.
         unsafe { give(out, load) }
     })
 }
 
+/// A further session of a model, which it shares kernels and constants with. Of the options, which may be null, the
+/// form of the host function is the model's, and the limit of bytes is of this session alone.
+///
 /// # Safety
-/// `options` is null, or a struct whose `size` is set.
-unsafe fn options_of(options: *const Options) -> Result<monopour_runtime::Options, Failure> {
-    if options.is_null() {
-        return Ok(monopour_runtime::Options::default());
-    }
-    let defaults = Options { size: 0, threads: 0, memory_limit: 0, host_steps: 0, host: MONOPOUR_HOST_AUTO };
-    // SAFETY: passed on.
-    let given = unsafe { read_sized(options, defaults) }?;
-    let host = match given.host {
-        MONOPOUR_HOST_AUTO => HostForm::Auto,
-        MONOPOUR_HOST_NATIVE => HostForm::Native,
-        MONOPOUR_HOST_DATA => HostForm::Data,
-        other => return Err(Failure::argument(format!("{other} is no form of the host function"))),
-    };
-    Ok(monopour_runtime::Options {
-        threads: given.threads.min(1024),
-        memory_limit: Some(given.memory_limit).filter(|bytes| *bytes > 0),
-        host_steps: Some(given.host_steps).filter(|steps| *steps > 0),
-        host,
-        ..monopour_runtime::Options::default()
+/// `model` is a model; `options` is null or a `monopour_options` whose `size` is set; `out` is writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn monopour_session_new(
+    model: *const Model,
+    options: *const Options,
+    out: *mut *mut Session,
+) -> i32 {
+    guard(|| {
+        // SAFETY: the caller's word.
+        let model = unsafe { object(model, "model") }?;
+        // SAFETY: the caller's word.
+        let options = unsafe { options_of(options) }?;
+        let new = || Ok(shared(monopour_runtime::Session::new(&model.model, &options)?));
+        // SAFETY: the caller's word.
+        unsafe { give(out, new) }
     })
 }
 
-/// Runs the program on its inputs, in their order, which are copied, and waits for the results.
+/// Runs the program on its inputs, in their order, and waits for the results.
 ///
 /// # Safety
-/// `session` is a session that no other thread uses; `inputs` points to `inputs_len` tensors whose `size` is set and whose
-/// pointers hold what they say; `out` is writable.
+/// `session` is a session; `inputs` points to `inputs_len` tensors whose `size` is set and whose pointers hold what
+/// they say; `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn monopour_session_run(
-    session: *mut Session,
+    session: *const Session,
     inputs: *const Tensor,
     inputs_len: usize,
     out: *mut *mut Results,
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller's word.
-        let session = unsafe { session.as_mut() }.ok_or_else(|| Failure::argument("session is null"))?;
+        let session = unsafe { object(session, "session") }?;
         // SAFETY: the caller's word.
         let given = unsafe { inputs_of(inputs, inputs_len) }?;
         let run = || {
-            let results = session.session.run(&given)?;
-            let dtype = |tensor: &HostTensor| CString::new(tensor.dtype().as_str()).unwrap_or_default();
-            let tensors = results.into_iter().map(|tensor| (dtype(&tensor), tensor));
-            Ok(Results { tensors: tensors.map(|(dtype, tensor)| (tensor, dtype)).collect() })
+            let mut session = lock(&session.session);
+            let inputs = session.upload_from(&given)?;
+            let outputs = session.execute(&inputs)?;
+            Ok(Results::new(session.readback(&outputs)?))
         };
         // SAFETY: the caller's word.
         unsafe { give(out, run) }
     })
 }
 
-/// The tensors of an array, whose elements may be longer than this version's.
+/// As `monopour_session_run`, with each result in memory of the caller: the places are in the order of the results.
 ///
 /// # Safety
-/// As of [`monopour_session_run`].
-unsafe fn inputs_of(inputs: *const Tensor, len: usize) -> Result<Vec<HostTensor>, Failure> {
-    let mut out = Vec::new();
-    let null = std::ptr::null();
-    let none = Tensor { size: 0, dtype: std::ptr::null(), rank: 0, shape: std::ptr::null(), data: null, bytes: 0 };
-    let mut at = inputs;
-    for index in 0..len {
-        // SAFETY: the caller's word: the first `len` tensors exist.
-        let tensor = unsafe { read_sized(at, none) }?;
-        // The caller's elements are as far apart as they are long.
-        at = at.cast::<u8>().wrapping_add(tensor.size).cast();
-        // SAFETY: the caller's word.
-        let name = unsafe { text(tensor.dtype, "a dtype") }?;
-        let dtype = DType::parse(name).ok_or_else(|| Failure::argument(format!("`{name}` is no element type")))?;
-        let what = format!("input {index}");
-        // SAFETY: the caller's word.
-        let shape = unsafe { slice(tensor.shape, tensor.rank, &what) }?;
-        // SAFETY: the caller's word.
-        let data = unsafe { slice(tensor.data, tensor.bytes, &what) }?;
-        out.push(HostTensor::new(dtype, shape.to_vec(), data.to_vec())?);
-    }
-    Ok(out)
-}
-
-/// Number of results; 0 of null.
-///
-/// # Safety
-/// `results` is null or the results of a run.
+/// As `monopour_session_run`; `places` points to `places_len` places whose `size` is set, and whose pointers are null
+/// or point to as much as they say, which no one else reads or writes meanwhile.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn monopour_results_len(results: *const Results) -> usize {
-    // SAFETY: the caller's word.
-    unsafe { results.as_ref() }.map_or(0, |results| results.tensors.len())
-}
-
-/// A result, whose memory lives as long as the results.
-///
-/// # Safety
-/// `results` are the results of a run; `out` is a `monopour_tensor` whose `size` is set.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn monopour_results_get(results: *const Results, index: usize, out: *mut Tensor) -> i32 {
+pub unsafe extern "C" fn monopour_session_run_into(
+    session: *const Session,
+    inputs: *const Tensor,
+    inputs_len: usize,
+    places: *mut Place,
+    places_len: usize,
+) -> i32 {
     guard(|| {
         // SAFETY: the caller's word.
-        let results = unsafe { object(results, "results") }?;
-        let found = results.tensors.get(index);
-        let (tensor, dtype) = found.ok_or_else(|| Failure::argument("there is no result of this index"))?;
-        let (shape, data) = (tensor.shape(), tensor.data());
-        let info = Tensor {
-            size: 0,
-            dtype: dtype.as_ptr(),
-            rank: shape.len(),
-            shape: shape.as_ptr(),
-            data: data.as_ptr(),
-            bytes: data.len(),
-        };
+        let session = unsafe { object(session, "session") }?;
         // SAFETY: the caller's word.
-        unsafe { write_sized(out, info) }
+        let given = unsafe { inputs_of(inputs, inputs_len) }?;
+        // SAFETY: the caller's word.
+        let places = unsafe { places_of(places, places_len) }?;
+        let mut session = lock(&session.session);
+        let ranks: Vec<usize> = session.signature().results.iter().map(|result| result.shape.len()).collect();
+        if places.iter().zip(ranks).any(|((_, place), rank)| !place.shape.is_null() && place.rank < rank) {
+            return Err(Failure::argument("a place has no room for the sizes of its result"));
+        }
+        let mut memory = Vec::with_capacity(places.len());
+        for (_, place) in &places {
+            // SAFETY: the caller's word.
+            memory.push(unsafe { slice_mut(place.data, place.bytes, "a place") }?);
+        }
+        let inputs = session.upload_from(&given)?;
+        let outputs = session.execute(&inputs)?;
+        session.readback_into(&outputs, &mut memory)?;
+        for ((at, place), output) in places.into_iter().zip(outputs) {
+            let (bytes, shape) = (output.size_bytes() as usize, output.shape());
+            if !place.shape.is_null() {
+                // SAFETY: the caller's word, for `place.rank` sizes.
+                unsafe { slice_mut(place.shape, place.rank, "a shape") }?[..shape.len()].copy_from_slice(shape);
+            }
+            // SAFETY: the caller's word.
+            unsafe { write_sized(at, Place { bytes, rank: shape.len(), ..place }) }?;
+        }
+        Ok(())
     })
 }
 
-/// Frees the results of a run.
-///
-/// # Safety
-/// `results` is null, or results that were not freed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn monopour_results_free(results: *mut Results) {
-    // SAFETY: the caller's word.
-    unsafe { free(results) };
-}
-
-/// Frees a session.
+/// Frees a session. Its runs go on.
 ///
 /// # Safety
 /// `session` is null, or a session that was not freed.

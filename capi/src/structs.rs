@@ -71,12 +71,30 @@ pub(crate) unsafe fn slice<'a, T>(at: *const T, len: usize, what: &str) -> Resul
     if len == 0 {
         return Ok(&[]);
     }
+    check_range(at, len, what)?;
+    // SAFETY: checked above, the rest is passed on.
+    Ok(unsafe { std::slice::from_raw_parts(at, len) })
+}
+
+/// The elements that a pointer of the caller points to, to write; none for null and 0.
+///
+/// # Safety
+/// `at` is null, or points to `len` elements that no one else reads or writes meanwhile.
+pub(crate) unsafe fn slice_mut<'a, T>(at: *mut T, len: usize, what: &str) -> Result<&'a mut [T], Failure> {
+    if len == 0 {
+        return Ok(&mut []);
+    }
+    check_range(at, len, what)?;
+    // SAFETY: checked above, the rest is passed on.
+    Ok(unsafe { std::slice::from_raw_parts_mut(at, len) })
+}
+
+fn check_range<T>(at: *const T, len: usize, what: &str) -> Result<(), Failure> {
     let too_long = len.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX as usize);
     if at.is_null() || !at.is_aligned() || too_long {
         return Err(Failure::argument(format!("{what} is null, not aligned, or longer than any memory")));
     }
-    // SAFETY: checked above, the rest is passed on.
-    Ok(unsafe { std::slice::from_raw_parts(at, len) })
+    Ok(())
 }
 
 /// A text of the caller.

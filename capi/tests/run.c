@@ -91,6 +91,159 @@ static void run_once(monopour_session *session, int64_t turns) {
   monopour_results_free(results);
 }
 
+static void fill_input(monopour_tensor inputs[2], const float *x, const int64_t *turns) {
+  static const uint64_t shape[2] = {2, 4};
+  memset(inputs, 0, 2 * sizeof *inputs);
+  inputs[0].size = inputs[1].size = sizeof *inputs;
+  inputs[0].dtype = "f32";
+  inputs[0].rank = 2;
+  inputs[0].shape = shape;
+  inputs[0].data = (const uint8_t *)x;
+  inputs[0].bytes = 8 * sizeof *x;
+  inputs[1].dtype = "index";
+  inputs[1].data = (const uint8_t *)turns;
+  inputs[1].bytes = sizeof *turns;
+}
+
+static const float GIVEN[8] = {1, 2, 3, 4, 0, -1, 0.5f, 0};
+/* After one turn. */
+static const float EXPECTED[8] = {13, 2, 3, 6, 0, -1, 0.5f, 0};
+
+/* Results in the caller's memory; what they do not need stays. */
+static void run_between_slices(monopour_session *session) {
+  const int64_t turns = 1;
+  monopour_tensor inputs[2];
+  monopour_place places[2];
+  float y[9];
+  int64_t number = 0;
+  uint64_t sizes[3] = {0, 0, 77};
+  y[8] = 5;
+  fill_input(inputs, GIVEN, &turns);
+  memset(places, 0, sizeof places);
+  places[0].size = places[1].size = sizeof places[0];
+  places[0].data = (uint8_t *)y;
+  places[0].bytes = sizeof y;
+  places[0].shape = sizes;
+  places[0].rank = 3;
+  places[1].data = (uint8_t *)&number;
+  places[1].bytes = sizeof number;
+  EXPECT(monopour_session_run_into(session, inputs, 2, places, 2) == MONOPOUR_OK);
+  EXPECT(memcmp(y, EXPECTED, sizeof EXPECTED) == 0 && y[8] == 5 && number == 100);
+  EXPECT(places[0].bytes == sizeof EXPECTED && places[0].rank == 2 && places[1].rank == 0);
+  EXPECT(sizes[0] == 2 && sizes[1] == 4 && sizes[2] == 77);
+  places[0].bytes = 31;
+  places[0].rank = 2;
+  EXPECT(fails(monopour_session_run_into(session, inputs, 2, places, 2), 16, "R0016"));
+  places[0].rank = 1;
+  EXPECT(fails(monopour_session_run_into(session, inputs, 2, places, 2), MONOPOUR_ARGUMENT, ""));
+  places[0].shape = NULL;
+  EXPECT(fails(monopour_session_run_into(session, inputs, 2, places, 1), 7, "R0007"));
+  places[0].data = NULL;
+  EXPECT(fails(monopour_session_run_into(session, inputs, 2, places, 2), MONOPOUR_ARGUMENT, ""));
+}
+
+static void expect_results(const monopour_run *run, uint64_t timeout_ms) {
+  monopour_results *results = NULL;
+  monopour_tensor found;
+  EXPECT(monopour_run_wait(run, timeout_ms, &results) == MONOPOUR_OK && monopour_run_is_done(run));
+  found.size = sizeof found;
+  EXPECT(monopour_results_get(results, 0, &found) == MONOPOUR_OK && memcmp(found.data, EXPECTED, sizeof EXPECTED) == 0);
+  monopour_results_free(results);
+}
+
+/* Several runs in flight, a run over frames, a timeout, a cancelled run. */
+static void run_in_flight(monopour_session *session) {
+  const int64_t turns = 1, many = 1000000;
+  monopour_tensor inputs[2];
+  monopour_run *runs[3], *run = NULL;
+  monopour_results *results = NULL;
+  int i, frames = 0;
+  fill_input(inputs, GIVEN, &turns);
+  for (i = 0; i < 3; i++) {
+    EXPECT(monopour_session_submit(session, inputs, 2, &runs[i]) == MONOPOUR_OK);
+  }
+  for (i = 2; i >= 0; i--) {
+    expect_results(runs[i], MONOPOUR_FOREVER);
+    EXPECT(fails(monopour_run_wait(runs[i], 0, &results), 16, "R0016") && results == NULL);
+    monopour_run_free(runs[i]);
+  }
+  EXPECT(monopour_session_begin(session, inputs, 2, &run) == MONOPOUR_OK);
+  EXPECT(monopour_run_advance(run, 0) == 1 && !monopour_run_is_done(run));
+  while (monopour_run_advance(run, 1)) {
+    frames++;
+  }
+  EXPECT(frames < 10);
+  expect_results(run, 60000);
+  monopour_run_free(run);
+  fill_input(inputs, GIVEN, &many);
+  EXPECT(monopour_session_submit(session, inputs, 2, &run) == MONOPOUR_OK);
+  EXPECT(fails(monopour_run_wait(run, 5, &results), 24, "R0024") && !monopour_run_is_done(run));
+  monopour_run_cancel(run);
+  EXPECT(fails(monopour_run_wait(run, MONOPOUR_FOREVER, &results), 25, "R0025"));
+  monopour_run_free(run);
+  EXPECT(fails(monopour_session_submit(session, inputs, 1, &run), 7, "R0007") && run == NULL);
+  EXPECT(monopour_run_advance(NULL, 1) == 0 && monopour_run_is_done(NULL) == 0);
+  monopour_run_cancel(NULL);
+  monopour_run_free(NULL);
+}
+
+/* The application's threads, which here are only the caller's, after the run. */
+typedef struct {
+  void (*work)(void *job);
+  void *job;
+  size_t calls;
+} lent_threads;
+
+static void share(void *context, size_t others, void (*work)(void *job), void *job) {
+  lent_threads *threads = (lent_threads *)context;
+  EXPECT(others == 1);
+  if (threads->job != NULL) {
+    threads->work(threads->job);
+  }
+  threads->work = work;
+  threads->job = job;
+  threads->calls++;
+}
+
+static void run_sessions_of_a_model(const monopour_device *device, const monopour_program *program, int runs) {
+  monopour_model *model = NULL;
+  monopour_session *sessions[2];
+  monopour_options options;
+  monopour_pool pool;
+  lent_threads threads;
+  int i;
+  memset(&threads, 0, sizeof threads);
+  memset(&pool, 0, sizeof pool);
+  pool.size = sizeof pool;
+  pool.threads = 2;
+  pool.context = &threads;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  EXPECT(monopour_model_load(device, program, NULL, &model) == MONOPOUR_OK);
+  options.pool = &pool;
+  EXPECT(fails(monopour_session_new(model, &options, &sessions[0]), MONOPOUR_ARGUMENT, ""));
+  pool.share = share;
+  EXPECT(monopour_session_new(model, &options, &sessions[0]) == MONOPOUR_OK);
+  /* The options of the first version. */
+  options.size = offsetof(monopour_options, pool);
+  options.threads = 1;
+  EXPECT(monopour_session_new(model, &options, &sessions[1]) == MONOPOUR_OK);
+  monopour_model_free(model);
+  for (i = 0; i < runs; i++) {
+    run_once(sessions[i % 2], 1 + i % 3);
+  }
+  for (i = 0; i < 2; i++) {
+    run_between_slices(sessions[i]);
+    run_in_flight(sessions[i]);
+    monopour_session_free(sessions[i]);
+  }
+  if (threads.job != NULL) {
+    threads.work(threads.job);
+  }
+  EXPECT(monopour_model_used_bytes(NULL) == 0);
+  monopour_model_free(NULL);
+}
+
 static void check_errors(monopour_session *session, const char *path) {
   monopour_program *program = NULL;
   monopour_device *device = NULL;
@@ -144,6 +297,7 @@ int main(int argc, char **argv) {
     check_errors(session, argv[1]);
     monopour_session_free(session);
   }
+  run_sessions_of_a_model(device, program, runs < 100 ? runs : 100);
   options.host = 7;
   EXPECT(fails(monopour_session_load(device, program, &options, &session), MONOPOUR_ARGUMENT, ""));
   monopour_device_free(device);

@@ -25,6 +25,45 @@ MlirOperation monopour_shim_parse_module(MlirContext cx, MlirStringRef source, M
   return wrap(module ? module.release().getOperation() : nullptr);
 }
 
+// As above, for bytecode that is read where it lies, at a multiple of its alignment. Resources that lie in it are
+// copied, or, from `least` bytes on, taken out of the context; `visit` gets the key, offset and length of these.
+// Nothing refers to `source` afterwards.
+MlirOperation monopour_shim_parse_in_place(MlirContext cx, MlirStringRef source, MlirStringRef file, size_t least,
+                                           void (*visit)(MlirStringRef, size_t, size_t, void *), void *user) {
+  // Only a shared manager lets resources alias its buffer.
+  auto manager = std::make_shared<llvm::SourceMgr>();
+  auto buffer = llvm::MemoryBuffer::getMemBuffer(unwrap(source), unwrap(file), /*RequiresNullTerminator=*/false);
+  manager->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  ParserConfig config(unwrap(cx));
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(manager, config);
+  // After a failure too.
+  for (Dialect *dialect : unwrap(cx)->getLoadedDialects()) {
+    auto *holder = dialect->getRegisteredInterface<ResourceBlobManagerDialectInterface>();
+    if (!holder) continue;
+    DialectResourceBlobManager &blobs = holder->getBlobManager();
+    llvm::SmallVector<std::string> keys;
+    blobs.getBlobMap([&](const llvm::StringMap<DialectResourceBlobManager::BlobEntry> &map) {
+      for (const auto &entry : map) keys.push_back(entry.getKey().str());
+    });
+    for (const std::string &key : keys) {
+      DialectResourceBlobManager::BlobEntry *entry = blobs.lookup(key);
+      const AsmResourceBlob *blob = entry->getBlob();
+      if (!blob) continue;
+      uintptr_t data = (uintptr_t)blob->getData().data(), begin = (uintptr_t)source.data;
+      size_t length = blob->getData().size();
+      if (data < begin || data + length > begin + source.length || length == 0) continue;
+      if (length < least) {
+        entry->setBlob(HeapAsmResourceBlob::allocateAndCopyWithAlign(blob->getData(), blob->getDataAlignment(), false));
+        continue;
+      }
+      visit(wrap(entry->getKey()), data - begin, length, user);
+      // Bytecode that is written of it needs an alignment.
+      entry->setBlob(AsmResourceBlob(ArrayRef<char>(), /*dataAlignment=*/1, /*deleter=*/{}, /*dataIsMutable=*/false));
+    }
+  }
+  return wrap(module ? module.release().getOperation() : nullptr);
+}
+
 // Key of a dense_resource; it lives as long as the context.
 MlirStringRef monopour_shim_resource_name(MlirAttribute attr) {
   return wrap(cast<DenseResourceElementsAttr>(unwrap(attr)).getRawHandle().getKey());
@@ -49,6 +88,8 @@ const uint8_t *monopour_shim_resource_data(MlirAttribute attr, size_t *length) {
   AsmResourceBlob *blob = resource.getRawHandle().getBlob();
   if (!blob) return nullptr;
   ArrayRef<char> data = blob->getData();
+  // What `monopour_shim_parse_in_place` took out.
+  if (data.empty() && resource.getNumElements() != 0) return nullptr;
   *length = data.size();
   return reinterpret_cast<const uint8_t *>(data.data());
 }

@@ -93,7 +93,7 @@ pub use handle_map::{HandleMap, PointerHasher};
 pub use legal_ir::LegalIr;
 pub use linear::LinearForm;
 pub use llvm::{LlvmOutput, LlvmTarget, approximate_math, emit_llvm};
-pub use module::Module;
+pub use module::{Module, ResourceRanges};
 pub use names::ValueNames;
 pub use op::{PrintOptions, WalkOrder};
 pub use pass::{CANONICALIZE, CANONICALIZE_PROGRAM, run_passes};

@@ -6,6 +6,8 @@ use crate::{Block, Context, Diagnostic, Diagnostics, Location, Op, OpSpec, Regio
 use melior::ir::operation::{Operation, OperationLike};
 use mlir_sys::{MlirContext, MlirOperation, MlirStringRef};
 use std::collections::HashMap;
+use std::ffi::c_void;
+use std::ops::Range;
 
 /// The magic number of bytecode.
 pub(crate) const BYTECODE: &[u8] = b"ML\xefR";
@@ -23,6 +25,26 @@ unsafe extern "C" {
         file: MlirStringRef,
         verify: bool,
     ) -> MlirOperation;
+    fn monopour_shim_parse_in_place(
+        cx: MlirContext,
+        source: MlirStringRef,
+        file: MlirStringRef,
+        least: usize,
+        visit: extern "C" fn(MlirStringRef, usize, usize, *mut c_void),
+        user: *mut c_void,
+    ) -> MlirOperation;
+}
+
+/// Least bytes of a resource that is left in its file: what is smaller may be folded into kernels.
+const LEAST_IN_PLACE: usize = 1 << 10;
+
+/// Where the blobs of a file's resources lie in it, by their keys.
+pub type ResourceRanges = Vec<(String, Range<usize>)>;
+
+extern "C" fn on_resource(key: MlirStringRef, offset: usize, length: usize, user: *mut c_void) {
+    // SAFETY: `user` is the vector that `parse_in_place` passes down.
+    let ranges = unsafe { &mut *user.cast::<ResourceRanges>() };
+    ranges.push((string::from_ref(key).to_owned(), offset..offset + length));
 }
 
 impl<'c> Module<'c> {
@@ -44,7 +66,8 @@ impl<'c> Module<'c> {
     /// Parses MLIR text or bytecode; `file` is the name that locations carry. The module is verified.
     ///
     /// # Errors
-    /// I0001 with the parser's and verifier's messages; I0002 for text that is refused before it is parsed (NUL bytes, absurd nesting and lengths).
+    /// I0001 with the parser's and verifier's messages; I0002 for text that is refused before it is parsed (NUL bytes,
+    /// absurd nesting and lengths).
     pub fn parse(cx: Context<'c>, source: &[u8], file: &str) -> Result<Self, Diagnostics> {
         Self::read(cx, source, file, true)
     }
@@ -62,10 +85,41 @@ impl<'c> Module<'c> {
             source_text::check(source, false).map_err(|refusal| refusal_diagnostic(file, &refusal))?;
         }
         let text = MlirStringRef { data: source.as_ptr().cast(), length: source.len() };
-        let (raw, mut diagnostics) = cx.with_diagnostics(|| {
+        let read = cx.with_diagnostics(|| {
             // SAFETY: defined in the shim; both strings live during the call.
             unsafe { monopour_shim_parse_module(cx.raw(), text, string::to_ref(file), verify) }
         });
+        Self::of_parsed(read, file)
+    }
+
+    /// Whether a file is bytecode, by its first bytes.
+    pub fn is_bytecode(source: &[u8]) -> bool {
+        source.starts_with(BYTECODE)
+    }
+
+    /// As [`Module::parse`], for bytecode at an address that is a multiple of its alignment, as that of a mapped file
+    /// is. Blobs of resources, but small ones, are not copied: the module has their keys alone, and their places in
+    /// `source` are returned.
+    ///
+    /// # Errors
+    /// I0001.
+    pub fn parse_in_place(cx: Context<'c>, source: &[u8], file: &str) -> Result<(Self, ResourceRanges), Diagnostics> {
+        let mut ranges = ResourceRanges::new();
+        let text = MlirStringRef { data: source.as_ptr().cast(), length: source.len() };
+        let user = (&raw mut ranges).cast();
+        let read = cx.with_diagnostics(|| {
+            // SAFETY: defined in the shim; both strings and the vector live during the call, after which nothing refers
+            // to them.
+            unsafe {
+                monopour_shim_parse_in_place(cx.raw(), text, string::to_ref(file), LEAST_IN_PLACE, on_resource, user)
+            }
+        });
+        ranges.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok((Self::of_parsed(read, file)?, ranges))
+    }
+
+    /// The module that a parser returned, with what it said.
+    fn of_parsed((raw, mut diagnostics): (MlirOperation, Diagnostics), file: &str) -> Result<Self, Diagnostics> {
         match Op::non_null(raw) {
             Some(op) => Ok(Self::owning(op)),
             None => {

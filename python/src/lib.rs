@@ -1,7 +1,7 @@
 //! The native half of the Python package `monopour`; `python/monopour/__init__.py` is the other one.
 //!
 //! * `tensor`: results as Python objects, by the array interface and DLPack, and arrays as inputs.
-//! * `program`, `session`: programs, devices, sessions.
+//! * `program`, `session`: programs; devices, models, sessions, runs.
 
 mod program;
 mod session;
@@ -25,7 +25,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<program::Program>()?;
     module.add_class::<program::TensorInfo>()?;
     module.add_class::<session::Device>()?;
+    module.add_class::<session::Model>()?;
     module.add_class::<session::Session>()?;
+    module.add_class::<session::Run>()?;
     module.add_class::<tensor::Tensor>()?;
     Ok(())
 }

@@ -163,6 +163,71 @@ def test_runs_can_be_awaited(session):
     np.testing.assert_array_equal(second["result0"], expected(2))
 
 
+@native
+def test_sessions_share_a_model():
+    model = monopour.Model(monopour.load(ARTIFACT, trust=True), monopour.Device("cpu"), host="data")
+    sessions = [monopour.Session(model, threads=1) for _ in range(3)]
+    for turns in range(1, 4):
+        for session in sessions:
+            assert session.model is model and session.host == model.host == "data"
+            np.testing.assert_array_equal(session.run(X, turns)["result0"], expected(turns))
+    assert model.used_bytes >= 0
+    with pytest.raises(TypeError):
+        monopour.Session(model, monopour.Device("cpu"))
+    with pytest.raises(monopour.Error) as error:
+        monopour.Session(monopour.Model(model.program, model.device, memory_limit=1), threads=1).run(X, 1)
+    assert error.value.args[0] == "R0009"
+    own = monopour.Session(model.program, model.device, threads=1)
+    assert monopour.Session(own.model, threads=1).run(X, 50)["result1"] == 2
+
+
+@native
+def test_runs_are_in_flight(session):
+    runs = [session.submit(X, turns) for turns in range(1, 6)]
+    for turns, run in reversed(list(enumerate(runs, 1))):
+        np.testing.assert_array_equal(run.wait(60)["result0"], expected(turns))
+        assert run.is_done
+    with pytest.raises(monopour.Error) as error:
+        runs[0].wait()
+    assert error.value.args[0] == "R0016"
+    long = session.submit(X, 1_000_000)
+    with pytest.raises(monopour.Error) as error:
+        long.wait(timeout=0.005)
+    assert error.value.args[0] == "R0024" and not long.is_done
+    long.cancel()
+    with pytest.raises(monopour.Error) as error:
+        long.wait()
+    assert error.value.args[0] == "R0025"
+    with pytest.raises(ValueError):
+        long.wait(float("inf"))
+    np.testing.assert_array_equal(session.run(X, 2)["result0"], expected(2))
+
+
+@native
+def test_a_run_is_spread_over_frames(session):
+    session.run(X, 7)
+    dispatches = session.stats()["dispatches"]
+    run, frames = session.begin(X, 7), 1
+    while run.advance(2):
+        assert not run.is_done
+        frames += 1
+    np.testing.assert_array_equal(run.wait()["result0"], expected(7))
+    assert frames == (dispatches + 1) // 2
+
+
+@native
+def test_a_task_that_is_cancelled_cancels_its_run(session):
+    async def give_up():
+        run = session.submit(X, 1_000_000)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(run, 0.02)
+        return run
+
+    run = asyncio.run(give_up())
+    assert run.is_done
+    np.testing.assert_array_equal(session.run(X, 1)["result0"], expected(1))
+
+
 def test_a_gpu_runs_without_trust():
     try:
         device = monopour.Device("gpu")

@@ -23,12 +23,8 @@ impl HostTensor {
     /// # Errors
     /// [`Error::Tensor`] when `data` has another length than the type requires.
     pub fn new(dtype: DType, shape: Vec<u64>, data: Vec<u8>) -> Result<HostTensor, Error> {
-        let tensor = TensorDesc { name: String::new(), dtype, shape, donated: false, scalar: false };
-        if tensor.size_bytes() != data.len() as u64 {
-            let what = format!("{} bytes of data for a {}", data.len(), tensor.type_text());
-            return Err(Error::Tensor { what });
-        }
-        Ok(HostTensor { dtype, shape: tensor.shape, data })
+        check_length(dtype, &shape, data.len())?;
+        Ok(HostTensor { dtype, shape, data })
     }
 
     /// A tensor of `f32`.
@@ -88,13 +84,14 @@ impl HostTensor {
         }
     }
 
+    /// The tensor, borrowed.
+    pub fn as_slice(&self) -> HostSlice<'_> {
+        HostSlice { dtype: self.dtype, shape: &self.shape, data: &self.data }
+    }
+
     /// The size of a dimension, or the value of a scalar.
     pub(crate) fn size(&self, dim: Option<u32>) -> Option<i64> {
-        size(self.dtype, &self.shape, dim, || {
-            let mut bits = [0; 8];
-            bits.iter_mut().zip(&self.data).for_each(|(to, from)| *to = *from);
-            Some(u64::from_le_bytes(bits))
-        })
+        self.as_slice().size(dim)
     }
 
     /// Checks the tensor against `desc`.
@@ -104,6 +101,63 @@ impl HostTensor {
     pub fn check(&self, desc: &TensorDesc) -> Result<(), Error> {
         check_type(self.dtype, &self.shape, desc)
     }
+}
+
+/// A tensor in memory of the caller: row-major, contiguous, little-endian.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HostSlice<'a> {
+    dtype: DType,
+    shape: &'a [u64],
+    data: &'a [u8],
+}
+
+impl<'a> HostSlice<'a> {
+    /// A tensor of `data`.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] when `data` has another length than the type requires.
+    pub fn new(dtype: DType, shape: &'a [u64], data: &'a [u8]) -> Result<HostSlice<'a>, Error> {
+        check_length(dtype, shape, data.len())?;
+        Ok(HostSlice { dtype, shape, data })
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Sizes of the dimensions.
+    pub fn shape(&self) -> &'a [u64] {
+        self.shape
+    }
+
+    /// The elements' bytes.
+    pub fn data(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// The size of a dimension, or the value of a scalar.
+    pub(crate) fn size(&self, dim: Option<u32>) -> Option<i64> {
+        size(self.dtype, self.shape, dim, || {
+            let mut bits = [0; 8];
+            bits.iter_mut().zip(self.data).for_each(|(to, from)| *to = *from);
+            Some(u64::from_le_bytes(bits))
+        })
+    }
+
+    pub(crate) fn check(&self, desc: &TensorDesc) -> Result<(), Error> {
+        check_type(self.dtype, self.shape, desc)
+    }
+}
+
+/// Refuses data of another length than the type requires.
+fn check_length(dtype: DType, shape: &[u64], len: usize) -> Result<(), Error> {
+    let bytes = shape.iter().copied().fold(dtype.size_bytes(), u64::saturating_mul);
+    if bytes == len as u64 {
+        return Ok(());
+    }
+    let tensor = TensorDesc { name: String::new(), dtype, shape: shape.to_vec(), donated: false, scalar: false };
+    Err(Error::Tensor { what: format!("{len} bytes of data for a {}", tensor.type_text()) })
 }
 
 fn each<const N: usize>(data: &[u8], f: impl Fn([u8; N]) -> f64) -> Vec<f64> {

@@ -20,6 +20,9 @@
 //!
 //! [`Session::record`] writes a run into an encoder of the application, over its buffers, and neither submits nor waits.
 //! [`Session::submit`] hands a run to a thread and returns a [`Run`]: a future, with a limit for waits, and to be cancelled.
+//! [`Session::begin`] is for a run that [`Run::advance`] spreads over time.
+//!
+//! Inputs and results may be slices of the caller ([`Session::run_into`]), and its threads may compute ([`TaskPool`]).
 //!
 //! For consecutive runs, [`Session::upload`], [`Session::execute`] and [`Session::readback`] are the three
 //! steps of [`Session::run`]: inputs stay on the device, and outputs are loans that return to the session's pool on drop.
@@ -32,16 +35,17 @@
 //! * `pipeline_cache`, `kernels`: pipelines and bind groups, building them on all cores.
 //! * `upload`, `readback`, `timing`: transfers, timestamps.
 //! * `memory`: memory of the CPU target.
-//! * `cancel`: the sign that a run is to end.
+//! * `cancel`: the signs that a run is to end, and how far it may go.
 //! * `native`, `relocate`, `ffi`: the loader of native code, ELF relocations, calls to and from native code; `no_native` is in
 //!   their place without the feature `native`, and where the system is no Unix.
 //! * `validate`: kernels of programs that are not trusted.
 //! * `scalar`, `interpret`, `host_function`: host code that is data, and the choice of a form.
-//! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU, one run of them in `executor/run`; `threads`: the CPU's threads.
+//! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU, one run in `executor/run`;
+//!   `threads`: the CPU's threads, or the application's.
 //! * `choice`, `model`: the variant that runs, and a program loaded on a device, once for all sessions.
 //! * `session`: a model with the memory of its runs; `session/core`: that memory and the runs; `session/measured`: measurements;
-//!   `session/named`: runs by the names of inputs and results; `session/record`: runs in the caller's encoders;
-//!   `session/run`: runs in flight.
+//!   `session/named`: runs by the names of inputs and results; `session/borrowed`: runs on the caller's slices;
+//!   `session/record`: runs in the caller's encoders; `session/run`: runs in flight.
 
 mod buffer;
 mod cancel;
@@ -78,13 +82,14 @@ mod trace;
 mod upload;
 mod validate;
 
-pub use buffer::{BufferSlice, DeviceTensor, HostTensor, RecordInput, RecordedResult};
+pub use buffer::{BufferSlice, DeviceTensor, HostSlice, HostTensor, RecordInput, RecordedResult};
 pub use device::{Device, DeviceChoice, DeviceInfo, DeviceKind, InternalCounters, devices};
 pub use error::Error;
 pub use host_function::HostForm;
 pub use model::Model;
 pub use session::{LeakReport, Options, Run, Session};
 pub use stats::{GpuTimes, RunCounts, RunTimes, Stats, SteadyState};
+pub use threads::TaskPool;
 pub use trace::Span;
 /// The device API, in the version that [`Device::from_wgpu`] takes.
 pub use wgpu;

@@ -64,17 +64,10 @@ impl Pipeline {
             return Err(Error::Limit { subject, limit: "storage buffers", needed, offered: offered.into() });
         }
         let built = gpu.scoped(&format!("kernel `{}`", kernel.name), || {
-            let takes_spirv = is_trusted
-                && gpu.description.backend == Some(Backend::Vulkan)
-                && gpu.description.has(GpuFeature::PassthroughShaders)
-                && !kernel.spirv.is_empty();
-            let module = if takes_spirv {
+            let module = if takes_spirv(gpu, kernel, is_trusted) {
                 hal::passthrough_module(&gpu.device, kernel)
-            } else if is_trusted {
-                hal::trusted_module(&gpu.device, &kernel.name, &kernel.wgsl)
             } else {
-                let source = wgpu::ShaderSource::Wgsl(Cow::Borrowed(&kernel.wgsl));
-                gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(&kernel.name), source })
+                wgsl_module(gpu, kernel, is_trusted)
             };
             let options = PipelineOptions { constants: &[], granularity: KERNEL_GRANULARITY, is_trusted };
             Ok(Pipeline::with_module(gpu, kernel, &module, options))
@@ -151,7 +144,14 @@ impl Pipeline {
             kernel.bindings.iter_mut().for_each(|binding| binding.access = Access::ReadWrite);
             let (granularity, is_trusted) = (self.granularity, self.is_trusted);
             let options = PipelineOptions { constants: &[], granularity, is_trusted };
-            Box::new(Pipeline::with_module(gpu, &kernel, &self.module, options))
+            if takes_spirv(gpu, &kernel, is_trusted) {
+                return Box::new(Pipeline::with_module(gpu, &kernel, &self.module, options));
+            }
+            // The bindings of WGSL have to be of the layout's kind.
+            for read_only in ["var<storage>", "var<storage, read>"] {
+                kernel.wgsl = kernel.wgsl.replace(read_only, "var<storage, read_write>");
+            }
+            Box::new(Pipeline::with_module(gpu, &kernel, &wgsl_module(gpu, &kernel, is_trusted), options))
         });
         (shared, is_new)
     }
@@ -161,6 +161,23 @@ impl Pipeline {
         let rest = arg.buffer.buffer.size().saturating_sub(arg.offset);
         arg.bytes.max(1).next_multiple_of(self.granularity).min(rest)
     }
+}
+
+/// Whether the kernel's SPIR-V goes to the driver as it is.
+fn takes_spirv(gpu: &GpuDevice, kernel: &GpuKernel, is_trusted: bool) -> bool {
+    is_trusted
+        && gpu.description.backend == Some(Backend::Vulkan)
+        && gpu.description.has(GpuFeature::PassthroughShaders)
+        && !kernel.spirv.is_empty()
+}
+
+/// A module from the kernel's WGSL; of a program that is not trusted, with the device API's checks.
+fn wgsl_module(gpu: &GpuDevice, kernel: &GpuKernel, is_trusted: bool) -> wgpu::ShaderModule {
+    if is_trusted {
+        return hal::trusted_module(&gpu.device, &kernel.name, &kernel.wgsl);
+    }
+    let source = wgpu::ShaderSource::Wgsl(Cow::Borrowed(&kernel.wgsl));
+    gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(&kernel.name), source })
 }
 
 fn layout_entry(binding: u32, access: Access) -> wgpu::BindGroupLayoutEntry {

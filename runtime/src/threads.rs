@@ -1,10 +1,10 @@
 //! The threads of the CPU target.
 //!
-//! The caller of a run computes too; the others wait for its dispatches, awake for [`AWAKE`] after the last one, then asleep.
-//! Waking a thread costs the caller 2 to 5 µs, and it takes the thread some 50 µs to begin. So a dispatch is shared if its
-//! tasks, by their time in earlier runs, take longer than that, or little longer than handing them over while the others are
-//! awake; and a run whose dispatches took long together wakes others when it begins, as many as it may have work for.
-//! Which thread computes a task never changes its result: tasks write disjoint elements.
+//! The caller of a run computes too; the others wait for its dispatches, awake for [`AWAKE`] after the last one, then
+//! asleep. Waking a thread costs the caller 2 to 5 µs, and it takes the thread some 50 µs to begin. So a dispatch is
+//! shared if its tasks, by their time in earlier runs, take longer than that, or little longer than handing them over
+//! while the others are awake; and a run whose dispatches took long together wakes others when it begins, as many as it
+//! may have work for. Which thread computes a task never changes its result: tasks write disjoint elements.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,15 +25,32 @@ const LEAST_ASLEEP_NS: u64 = 120_000;
 const LEAST_RUN_NS: u64 = 150_000;
 /// Nanoseconds of work for each thread that is woken: some times what its waking costs the caller.
 const NS_PER_WAKING: u64 = 30_000;
-/// A thread takes this part of a dispatch's open tasks per thread: enough to balance unequal tasks, few enough to be cheap.
+/// A thread takes this part of a dispatch's open tasks per thread: enough to balance unequal tasks, few enough to be
+/// cheap.
 const PARTS_PER_THREAD: usize = 4;
-/// How long the caller waits awake for the last tasks of others; then it sleeps, as its core may be the one that they need.
+/// How long the caller waits awake for the last tasks of others; then it sleeps, as its core may be the one that they
+/// need.
 const PATIENCE: Duration = Duration::from_micros(50);
+
+/// Threads of the application, for the tasks of the CPU target: [`Options::pool`](crate::Options::pool).
+///
+/// The thread that runs a program computes too, and waits only for tasks that another one has begun. So a pool that is
+/// busy, or never calls, costs time and nothing else.
+pub trait TaskPool: std::fmt::Debug + Send + Sync {
+    /// The most threads that compute at once, that of the run among them; 1 is the least.
+    fn threads(&self) -> usize;
+
+    /// Has `work` called once on each of up to `others` threads, beside the one that calls this, at once or later;
+    /// returns without waiting for them. `work` computes tasks of one dispatch until none is left, and never panics.
+    fn share(&self, others: usize, work: Arc<dyn Fn() + Send + Sync>);
+}
 
 /// A fixed number of threads, the caller's own among them.
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
     others: Option<Arc<Others>>,
+    /// In place of others of our own.
+    pool: Option<Arc<dyn TaskPool>>,
 }
 
 /// The time of a kernel's tasks so far.
@@ -64,11 +81,19 @@ impl Threads {
         };
         let others = (count > 1).then(|| Others::start(count - 1).map(Arc::new)).transpose();
         let others = others.map_err(|error| Error::native(format!("cannot start {count} threads: {error}")))?;
-        Ok(Threads { others })
+        Ok(Threads { others, pool: None })
+    }
+
+    /// The threads of a pool.
+    pub fn of(pool: Arc<dyn TaskPool>) -> Threads {
+        Threads { others: None, pool: Some(pool) }
     }
 
     /// Number of threads that run tasks.
     pub fn count(&self) -> usize {
+        if let Some(pool) = &self.pool {
+            return pool.threads().clamp(1, MAX_THREADS);
+        }
         self.others.as_ref().map_or(1, |others| others.handles.len() + 1)
     }
 
@@ -85,6 +110,9 @@ impl Threads {
 
     /// Runs `task` for every number below `tasks`, whose time so far is `cost`. The order is open.
     pub fn for_each(&self, tasks: usize, cost: &mut Cost, task: impl Fn(usize) + Send + Sync + 'static) {
+        if let Some(pool) = self.pool.as_ref().filter(|_| tasks > 1) {
+            return self.share(&**pool, tasks, cost, task);
+        }
         let Some(others) = self.others.as_ref().filter(|_| tasks > 1) else {
             (0..tasks).for_each(task);
             return;
@@ -103,6 +131,32 @@ impl Threads {
         let job = Arc::new(Job::new(tasks, self.count(), task));
         let wakings = if expected_ns < LEAST_ASLEEP_NS { 0 } else { expected_ns / NS_PER_WAKING };
         others.announce(Some(job.clone()), wakings);
+        let own = job.work();
+        if own > 0 {
+            cost.learn(start.elapsed(), own);
+        }
+        job.wait();
+    }
+
+    /// As [`Threads::for_each`], on the threads of a pool, which count as asleep.
+    fn share(&self, pool: &dyn TaskPool, tasks: usize, cost: &mut Cost, task: impl Fn(usize) + Send + Sync + 'static) {
+        let (expected_ns, start, count) = (cost.of(tasks), Instant::now(), self.count());
+        let worth = usize::try_from(expected_ns / NS_PER_WAKING).unwrap_or(usize::MAX);
+        let others = worth.min(count - 1).min(tasks - 1);
+        if others == 0 || expected_ns < LEAST_ASLEEP_NS {
+            (0..tasks).for_each(task);
+            cost.learn(start.elapsed(), tasks);
+            return;
+        }
+        let job = Arc::new(Job::new(tasks, count, task));
+        let shared = job.clone();
+        pool.share(
+            others,
+            Arc::new(move || {
+                // The thread is the application's. The panic is told to the caller of the run.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| shared.work()));
+            }),
+        );
         let own = job.work();
         if own > 0 {
             cost.learn(start.elapsed(), own);
@@ -336,6 +390,78 @@ mod tests {
         assert_eq!(ids(1.0), [std::thread::current().id()]);
         // A thread that the machine starts late may miss a dispatch, not twenty of 3 ms.
         assert!((0..20).any(|_| ids(1e6).len() == 2));
+    }
+
+    /// Starts a thread per call, or keeps calls until it is dropped, or forgets them.
+    #[derive(Debug)]
+    struct Pool {
+        runs: bool,
+        kept: Mutex<Vec<Kept>>,
+    }
+
+    struct Kept(Arc<dyn Fn() + Send + Sync>);
+
+    impl std::fmt::Debug for Kept {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("work")
+        }
+    }
+
+    impl TaskPool for Pool {
+        fn threads(&self) -> usize {
+            3
+        }
+
+        fn share(&self, others: usize, work: Arc<dyn Fn() + Send + Sync>) {
+            assert_eq!(others, 2);
+            for _ in 0..others {
+                let work = work.clone();
+                if self.runs {
+                    std::thread::spawn(move || work());
+                } else {
+                    self.kept.lock().unwrap().push(Kept(work));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_pool_of_the_application_computes_every_task_once() {
+        for runs in [true, false] {
+            let pool = Arc::new(Pool { runs, kept: Mutex::default() });
+            let threads = Threads::of(pool.clone());
+            assert_eq!(threads.count(), 3);
+            for tasks in [3, 64, 1000] {
+                assert_eq!(hits(&threads, tasks, &mut Cost::default()), vec![1; tasks]);
+            }
+            assert_eq!(hits(&threads, 1, &mut Cost::default()), [1]);
+            // Calls that come after the run find nothing to do.
+            let kept = std::mem::take(&mut *pool.kept.lock().unwrap());
+            assert_eq!(kept.len(), if runs { 0 } else { 6 });
+            kept.iter().for_each(|Kept(work)| work());
+            // What is cheap is not worth a call.
+            let mut cheap = Cost { ns_per_task: Some(1.0) };
+            assert_eq!(hits(&threads, 100, &mut cheap), vec![1; 100]);
+            assert!(pool.kept.lock().unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_panic_on_a_thread_of_the_application_reaches_the_caller() {
+        let threads = Threads::of(Arc::new(Pool { runs: true, kept: Mutex::default() }));
+        let main = std::thread::current().id();
+        let run = std::panic::AssertUnwindSafe(|| {
+            let has_begun = AtomicBool::new(false);
+            threads.for_each(1000, &mut Cost::default(), move |_| {
+                has_begun.fetch_or(std::thread::current().id() != main, Ordering::Relaxed);
+                if !has_begun.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                assert!(std::thread::current().id() == main, "a task");
+            });
+        });
+        assert!(std::panic::catch_unwind(run).is_err());
+        assert_eq!(hits(&threads, 10, &mut Cost::default()), vec![1; 10]);
     }
 
     #[test]

@@ -103,12 +103,22 @@ impl Drop for Timing {
 
 /// Maps `bytes` of a buffer that the device has finished with, and copies them out.
 pub(crate) fn map_to_vec(gpu: &GpuDevice, buffer: &wgpu::Buffer, bytes: u64) -> Result<Vec<u8>, Error> {
+    map_with(gpu, buffer, bytes, <[u8]>::to_vec)
+}
+
+/// Maps `bytes` of a buffer that the device has finished with, for `read`.
+pub(crate) fn map_with<T>(
+    gpu: &GpuDevice,
+    buffer: &wgpu::Buffer,
+    bytes: u64,
+    read: impl FnOnce(&[u8]) -> T,
+) -> Result<T, Error> {
     let rejected = |message: String| Error::Rejected { doing: "reading a buffer back".into(), message };
     gpu.map(buffer, (wgpu::MapMode::Read, bytes)).map_err(rejected)?;
-    let data = {
+    let outcome = {
         let view = buffer.get_mapped_range(0..bytes).map_err(|error| rejected(error.to_string()))?;
-        view.to_vec()
+        read(&view)
     };
     buffer.unmap();
-    Ok(data)
+    Ok(outcome)
 }

@@ -22,6 +22,7 @@ pub(super) fn import<'c>(job: &mut Job<'c, '_>, source: Source<'_>) -> Result<On
     };
     let imported = match source {
         Source::Mlir { bytes, file } => frontend::import::run(job.cx, bytes, file, &options)?,
+        Source::Mapped { map, file } => frontend::import::run_mapped(job.cx, map, file, &options)?,
         Source::Onnx(model) => frontend::import::run_onnx(job.cx, model, &options)?,
     };
     let host = imported.module.symbol(&imported.entry).expect("the entry is a function of the module");

@@ -7,14 +7,17 @@
 
 use monopour_frontend::{WeightTable, onnx};
 use monopour_ir::{Module, Op};
-use monopour_program::{CopyNote, Signature, Variant};
+use monopour_program::{CopyNote, Map, Signature, Variant};
 use monopour_split as split;
+use std::sync::Arc;
 
 /// A model as it is given.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a> {
     /// MLIR text or bytecode; `file` is its name in diagnostics, and weights are searched beside it.
     Mlir { bytes: &'a [u8], file: &'a str },
+    /// Mapped bytecode, whose resources stay in the file.
+    Mapped { map: &'a Arc<Map>, file: &'a str },
     /// An open ONNX file.
     Onnx(&'a onnx::Model),
 }

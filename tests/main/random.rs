@@ -1,7 +1,9 @@
 //! Random programs against the evaluator, and without leaks.
 
-use crate::backend::Monopour;
-use monopour::{CompileOptions, compile};
+use crate::backend::{Monopour, to_runtime};
+use crate::host::devices;
+use monopour::runtime::{Device, HostForm, Options, Session};
+use monopour::{CompileOptions, TargetDescription, compile};
 use monopour_ir::{Context, Module};
 use monopour_testkit::approx::{Tolerance, compare};
 use monopour_testkit::generate_graphs::{self, Features};
@@ -13,6 +15,7 @@ use monopour_testkit::{
 };
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// The allowed error of a result of a type, by its largest finite magnitude.
 type Allowed = fn(Dtype, f64) -> Tolerance;
@@ -103,6 +106,47 @@ fn product_program(seed: u64) -> (String, Vec<Input>) {
 /// The number of ops follows from the seed, so that a short graph shows what a long one hides.
 fn graph(seed: u64) -> (String, Vec<Input>) {
     generate_graphs::graph(seed, 2 + (seed % 7) as usize)
+}
+
+/// The host function as native code and as data: equal bits, equal counts, or the same error.
+fn check_forms(
+    (device, target): &(Device, TargetDescription),
+    seeds: Range<u64>,
+    make: impl Fn(u64) -> (String, Vec<Input>),
+) {
+    let options = CompileOptions { targets: vec![target.clone()], ..Default::default() };
+    let (mut failures, total) = (vec![], seeds.end - seeds.start);
+    let (mut values, mut errors) = (0, 0);
+    for seed in seeds {
+        let (text, inputs) = make(seed);
+        let inputs: Vec<_> = inputs.iter().zip(seed..).map(|(input, s)| to_runtime(&input.values(s))).collect();
+        let program =
+            compile(text.as_bytes(), "random.mlir", &options).unwrap_or_else(|d| panic!("{d}\n{text}")).program;
+        let program = Arc::new(program);
+        let run = |host: HostForm| {
+            let options = Options { threads: 1, host, ..Options::default() };
+            let mut session =
+                Session::load(device, program.clone(), &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let results = session.run(&inputs).map_err(|error| format!("{}: {error}", error.code()));
+            (results, session.stats().counts)
+        };
+        let (native, data) = (run(HostForm::Native), run(HostForm::Data));
+        *if native.0.is_ok() { &mut values } else { &mut errors } += 1;
+        if native != data {
+            failures.push(format!("seed {seed}: {native:?}\n{data:?}\n{text}"));
+        }
+    }
+    println!("{total} random programs in both forms: {values} with values, {errors} ended, {} differ", failures.len());
+    assert!(failures.is_empty(), "{} differ\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn both_forms_of_the_host_function_agree_on_random_programs() {
+    for device in &devices() {
+        let all = if device.0.description().is_some() { 1000 } else { 10_000 };
+        check_forms(device, seeds(8, all), guarded);
+        check_forms(device, seeds(8, all), wide_graph(Features::EVERYTHING));
+    }
 }
 
 /// The types of WebGPU, and those packed into its words.

@@ -41,9 +41,10 @@ pub use weights::{Weight, WeightTable};
 
 use monopour_contract::attributes;
 use monopour_ir::{Attr, Context, Diagnostic, Diagnostics, Module, Op, Rewriter, run_passes};
-use monopour_program::SizeRules;
+use monopour_program::{Map, SizeRules};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Options of [`run`].
 #[derive(Clone, Debug, Default)]
@@ -85,6 +86,21 @@ pub fn run<'c>(
     options: &ImportOptions,
 ) -> Result<Imported<'c>, Diagnostics> {
     finish(Module::parse(cx, source, file)?, file, options, WeightTable::default())
+}
+
+/// As [`run`], for mapped bytecode: the values of its resources stay in the file.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn run_mapped<'c>(
+    cx: Context<'c>,
+    source: &Arc<Map>,
+    file: &str,
+    options: &ImportOptions,
+) -> Result<Imported<'c>, Diagnostics> {
+    let (module, ranges) = Module::parse_in_place(cx, source, file)?;
+    let weights = weights::in_file(&module, source, ranges);
+    finish(module, file, options, weights)
 }
 
 /// Imports an ONNX model.

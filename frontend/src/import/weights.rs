@@ -2,11 +2,12 @@
 
 use monopour_contract::attributes;
 use monopour_ir::ops;
-use monopour_ir::{Attr, Diagnostic, Diagnostics, Location, Module, Op, Type};
+use monopour_ir::{Attr, Diagnostic, Diagnostics, Location, Module, Op, ResourceRanges, Type, WalkOrder};
 use monopour_program::{ConstantData, DType, Map};
 use safetensors::tensor::{Dtype, TensorInfo};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -96,6 +97,28 @@ impl WeightTable {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// The values of resources that lie in the module's own file, `ranges` of it by key.
+pub(super) fn in_file(module: &Module, file: &Arc<Map>, ranges: ResourceRanges) -> WeightTable {
+    let ranges: BTreeMap<String, Range<usize>> = ranges.into_iter().collect();
+    let mut table = WeightTable::default();
+    let mut insert = |attr: Attr| {
+        let Some((name, range)) = attr.resource_name().and_then(|name| Some((name, ranges.get(name)?.clone()))) else {
+            return;
+        };
+        // Of another size or type it has no value, which is reported later.
+        let ty = attr.value_type();
+        let is_whole = ty.static_size_bytes() == Some(range.len() as u64);
+        if let (Some(dtype), Some(shape), true) = (DType::parse(&ty.element().to_string()), ty.shape(), is_whole) {
+            let data = ConstantData::Mapped { map: file.clone(), range };
+            table.0.insert(name.to_owned(), Weight::new(dtype, shape, data));
+        }
+    };
+    module.op().walk(WalkOrder::Pre, |op| {
+        op.attrs().into_iter().for_each(|(_, attr)| insert(attr));
+    });
+    table
 }
 
 /// Finds the value of every `dense_resource` constant without a blob; the model itself gives those of `own`.

@@ -5,6 +5,7 @@ mod dynamic;
 mod errors;
 mod grouped;
 mod layouts;
+mod mapped;
 mod onnx;
 mod onnx_files;
 mod onnx_page;

@@ -1,5 +1,5 @@
 import os
-from typing import Any, Mapping, Optional, Tuple, Union
+from typing import Any, Generator, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class Tensor:
     def __dlpack__(self, **keywords: Any) -> Any: ...
     def __dlpack_device__(self) -> Tuple[int, int]: ...
 
-class Session:
+class Model:
     program: Program
     device: Device
     def __init__(
@@ -68,15 +68,42 @@ class Session:
         program: Program,
         device: Optional[Device] = None,
         *,
-        threads: int = 0,
         memory_limit: Optional[int] = None,
         host: str = "auto",
+    ) -> None: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def used_bytes(self) -> int: ...
+
+class Run:
+    def wait(self, timeout: Optional[float] = None) -> dict[str, np.ndarray]: ...
+    def __await__(self) -> Generator[Any, Any, dict[str, np.ndarray]]: ...
+    def cancel(self) -> None: ...
+    def advance(self, dispatches: int) -> bool: ...
+    @property
+    def is_done(self) -> bool: ...
+
+class Session:
+    model: Model
+    program: Program
+    device: Device
+    def __init__(
+        self,
+        model: Union[Model, Program],
+        device: Optional[Device] = None,
+        *,
+        threads: int = 0,
+        memory_limit: Optional[int] = None,
+        host: Optional[str] = None,
         host_steps: Optional[int] = None,
     ) -> None: ...
     @property
     def host(self) -> str: ...
     def run(self, *inputs: Any, **named: Any) -> dict[str, np.ndarray]: ...
     async def run_async(self, *inputs: Any, **named: Any) -> dict[str, np.ndarray]: ...
+    def submit(self, *inputs: Any, **named: Any) -> Run: ...
+    def begin(self, *inputs: Any, **named: Any) -> Run: ...
     def run_tensors(self, *inputs: Any, **named: Any) -> dict[str, Tensor]: ...
     def stats(self) -> dict[str, Any]: ...
 

@@ -130,6 +130,10 @@ impl Backend for CpuBackend {
         self.cancel = cancel.clone();
     }
 
+    fn pause(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn abort(&mut self) {}
 
     fn end_run(&mut self, _freed: &HashSet<u64>) {}

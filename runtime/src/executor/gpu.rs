@@ -521,6 +521,10 @@ impl Backend for GpuBackend {
         self.bind_groups.begin_run();
     }
 
+    fn pause(&mut self) -> Result<(), Error> {
+        self.submit_early().map(drop)
+    }
+
     fn forget_buffers(&mut self) -> Result<(), Error> {
         // Recorded commands hold their buffers until they have run: only then is their memory free.
         if let Some(submission) = self.submit_early()? {

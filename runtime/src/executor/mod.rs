@@ -58,6 +58,8 @@ pub(crate) trait Backend: Send {
     fn is_recording(&self) -> bool;
     /// The next run ends with `cancel`.
     fn watch(&mut self, cancel: &Cancel);
+    /// Gives what is recorded to the device before the run waits.
+    fn pause(&mut self) -> Result<(), Error>;
     /// Drops the recorded commands.
     fn abort(&mut self);
     /// Counts a run, and lets go of buffers with these ids, which their pool has freed.

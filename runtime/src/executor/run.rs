@@ -414,6 +414,10 @@ impl<B: Backend> HostCalls for Run<'_, B> {
     }
 
     fn dispatch(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
+        if !self.cancel.take() {
+            self.engine.backend.pause()?;
+            self.cancel.wait();
+        }
         self.cancel.check()?;
         let outcome = self.dispatch_pushed(kernel, grid);
         self.args.clear();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::buffer::{DeviceTensor, GpuBuffer, HostTensor, Storage, check_sizes};
+use crate::buffer::{DeviceTensor, GpuBuffer, HostSlice, Storage, check_sizes};
 use crate::cancel::Cancel;
 use crate::device::{GpuDevice, Opened};
 use crate::error::Error;
@@ -71,7 +71,10 @@ impl Core {
                 AnyEngine::Gpu { engine, staging: Pool::new(account.clone()), recording: Memory::new(&account) }
             }
             (_, Parts::Cpu { constants, .. }) => {
-                let pool = Threads::new(options.threads)?;
+                let pool = match &options.pool {
+                    Some(pool) => Threads::of(pool.clone()),
+                    None => Threads::new(options.threads)?,
+                };
                 threads = pool.count();
                 AnyEngine::Cpu(engine(cpu_backend(&model, pool, options.trace)?, constants, &account))
             }
@@ -84,7 +87,7 @@ impl Core {
     ///
     /// # Errors
     /// [`Error::Inputs`], [`Error::InputType`], [`Error::InputSize`], and the device's errors.
-    pub fn upload(&mut self, inputs: &[HostTensor]) -> Result<Vec<DeviceTensor>, Error> {
+    pub fn upload(&mut self, inputs: &[HostSlice<'_>]) -> Result<Vec<DeviceTensor>, Error> {
         let descs = &self.model.signature().inputs;
         check_count(descs.len(), inputs.len())?;
         descs.iter().zip(inputs).try_for_each(|(desc, input)| input.check(desc))?;
@@ -148,7 +151,7 @@ impl Core {
             AnyEngine::Gpu { engine, .. } => engine.backend.recorder.begin_run(),
             AnyEngine::Cpu(engine) => engine.backend.recorder.begin_run(),
         }
-        let start = Instant::now();
+        let start = (!cancel.is_paced()).then(Instant::now);
         match &mut self.engine {
             AnyEngine::Gpu { engine, .. } => {
                 let inputs = unwrap(claims, |storage| match storage {
@@ -184,7 +187,7 @@ impl Core {
 
     /// The results of a run that is done.
     pub fn complete(&mut self, started: Started) -> Result<Vec<DeviceTensor>, Error> {
-        let run_ms = elapsed_ms(started.start);
+        let run_ms = started.start.map(elapsed_ms);
         let gpu_ms = match &mut self.engine {
             AnyEngine::Gpu { engine, .. } => {
                 engine.backend.after_run()?;
@@ -215,56 +218,40 @@ impl Core {
         matches!(&self.engine, AnyEngine::Gpu { engine, .. } if engine.backend.timing.is_none())
     }
 
-    /// Copies tensors to the host.
+    /// Copies tensors to `places`, each at least as long as its tensor.
     ///
     /// # Errors
-    /// [`Error::Tensor`] for a donated tensor, and the device's errors.
-    pub fn readback(&mut self, tensors: &[DeviceTensor]) -> Result<Vec<HostTensor>, Error> {
+    /// [`Error::Tensor`] for a donated tensor or a short place, and the device's errors.
+    pub fn readback(&mut self, tensors: &[DeviceTensor], places: &mut [&mut [u8]]) -> Result<(), Error> {
         let start = Instant::now();
+        check_places(tensors, places)?;
         // A clone of the storage keeps the buffer while it is read, and prevents a later run from consuming it.
         let storages = tensors.iter().map(|tensor| tensor.with(|storage| Ok(storage.clone())));
         let storages = storages.collect::<Result<Vec<_>, Error>>()?;
-        let sizes = tensors.iter().map(DeviceTensor::size_bytes);
-        let mut data: Vec<Vec<u8>> = vec![Vec::new(); tensors.len()];
-        for (i, (storage, bytes)) in storages.iter().zip(sizes.clone()).enumerate() {
-            if let Storage::Scalar(bits) = storage {
-                data[i] = bits.to_le_bytes()[..bytes as usize].to_vec();
+        let sizes: Vec<u64> = tensors.iter().map(DeviceTensor::size_bytes).collect();
+        let sized = places.iter_mut().zip(&sizes).map(|(place, bytes)| &mut place[..*bytes as usize]);
+        let mut in_buffers = Vec::new();
+        for (storage, place) in storages.iter().zip(sized) {
+            match (storage, &mut self.engine) {
+                (Storage::Scalar(bits), _) => place.copy_from_slice(&bits.to_le_bytes()[..place.len()]),
+                (Storage::Gpu(buffer), AnyEngine::Gpu { .. }) => in_buffers.push((&***buffer, place)),
+                (Storage::Cpu(memory), AnyEngine::Cpu(_)) => memory.read(place),
+                _ => return Err(elsewhere()),
             }
         }
-        let in_memory = || storages.iter().zip(sizes.clone()).filter(|(s, _)| !matches!(s, Storage::Scalar(_)));
-        let read = match &mut self.engine {
-            AnyEngine::Gpu { engine, staging, .. } => {
-                let buffers = in_memory().map(|(storage, bytes)| match storage {
-                    Storage::Gpu(buffer) => Ok((&***buffer, bytes)),
-                    Storage::Cpu(_) | Storage::Scalar(_) => Err(elsewhere()),
-                });
-                let buffers = buffers.collect::<Result<Vec<_>, Error>>()?;
-                let gpu = engine.backend.gpu.clone();
-                let read = || gpu.scoped("reading results back", || readback::read(&gpu, staging, &buffers));
-                match read() {
-                    Err(Error::MemoryLimit { .. }) => {
-                        engine.release_idle()?;
-                        read()?
-                    }
-                    data => data?,
+        if let AnyEngine::Gpu { engine, staging, .. } = &mut self.engine {
+            let gpu = engine.backend.gpu.clone();
+            let mut read = || gpu.scoped("reading results back", || readback::read(&gpu, staging, &mut in_buffers));
+            match read() {
+                Err(Error::MemoryLimit { .. }) => {
+                    engine.release_idle()?;
+                    read()?;
                 }
+                outcome => outcome?,
             }
-            AnyEngine::Cpu(_) => {
-                let data = in_memory().map(|(storage, bytes)| match storage {
-                    Storage::Cpu(memory) => {
-                        let mut data = vec![0; bytes as usize];
-                        memory.read(&mut data);
-                        Ok(data)
-                    }
-                    Storage::Gpu(_) | Storage::Scalar(_) => Err(elsewhere()),
-                });
-                data.collect::<Result<Vec<_>, Error>>()?
-            }
-        };
-        let slots = data.iter_mut().zip(&storages).filter(|(_, s)| !matches!(s, Storage::Scalar(_)));
-        slots.zip(read).for_each(|((slot, _), read)| *slot = read);
-        self.record.readback = (elapsed_ms(start), data.iter().map(|data| data.len() as u64).sum());
-        tensors.iter().zip(data).map(|(t, data)| HostTensor::new(t.dtype, t.shape.clone(), data)).collect()
+        }
+        self.record.readback = (elapsed_ms(start), sizes.iter().sum());
+        Ok(())
     }
 
     /// Drops the times of earlier runs, except that of the first.
@@ -336,7 +323,13 @@ impl Core {
         }
     }
 
-    fn book_run(&mut self, run_ms: f64, gpu_ms: Option<f64>, (counts, leaked): (RunCounts, u64), before: Created) {
+    fn book_run(
+        &mut self,
+        run_ms: Option<f64>,
+        gpu_ms: Option<f64>,
+        (counts, leaked): (RunCounts, u64),
+        before: Created,
+    ) {
         let after = self.created();
         let record = &mut self.record;
         record.counts = counts;
@@ -353,6 +346,7 @@ impl Core {
                 disk.save();
             }
         }
+        let Some(run_ms) = run_ms else { return };
         if record.first_run_ms.is_none() {
             record.first_run_ms = Some(run_ms);
             return;
@@ -392,6 +386,26 @@ fn elapsed_ms(start: Instant) -> f64 {
 
 fn elsewhere() -> Error {
     Error::Tensor { what: "the tensor lies on another device".into() }
+}
+
+/// Each tensor needs a place that is long enough.
+fn check_places(tensors: &[DeviceTensor], places: &[&mut [u8]]) -> Result<(), Error> {
+    check_places_count(tensors.len(), places.len())?;
+    let mut each = tensors.iter().zip(places).enumerate();
+    match each.find(|(_, (tensor, place))| tensor.size_bytes() > place.len() as u64) {
+        Some((at, (tensor, place))) => {
+            let what = format!("result {at} has {} bytes, its place {}", tensor.size_bytes(), place.len());
+            Err(Error::Tensor { what })
+        }
+        None => Ok(()),
+    }
+}
+
+pub(super) fn check_places_count(expected: usize, found: usize) -> Result<(), Error> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(Error::Inputs { what: format!("there are {expected} results, places for {found} given") })
 }
 
 pub(super) fn check_count(expected: usize, found: usize) -> Result<(), Error> {
@@ -438,7 +452,8 @@ pub(super) struct Started {
     /// On a GPU.
     submission: Option<(GpuDevice, wgpu::SubmissionIndex)>,
     before: Created,
-    start: Instant,
+    /// `None` of a run that was begun: its time is that of who advances it.
+    start: Option<Instant>,
 }
 
 impl Started {

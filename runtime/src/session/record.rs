@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::core::{AnyEngine, Core, Memory, bits, check_count};
+use super::core::{AnyEngine, Core, Memory, bits, check_count, check_places_count};
 use crate::buffer::{BufferSlice, GpuBuffer, HostTensor, RecordInput, RecordedResult, check_sizes};
 use crate::cancel::Cancel;
 use crate::error::Error;
@@ -22,12 +22,7 @@ impl Core {
     ) -> Result<Vec<RecordedResult>, Error> {
         let signature = self.model.signature();
         check_count(signature.inputs.len(), inputs.len())?;
-        if signature.results.len() != results.len() {
-            let (expected, found) = (signature.results.len(), results.len());
-            return Err(Error::Inputs {
-                what: format!("the program has {expected} results, places for {found} given"),
-            });
-        }
+        check_places_count(signature.results.len(), results.len())?;
         let AnyEngine::Gpu { engine, recording, .. } = &mut self.engine else {
             return Err(Error::Record { what: "its model is on the CPU".into() });
         };

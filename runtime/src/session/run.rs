@@ -18,7 +18,8 @@ use crate::error::Error;
 /// Runs that the device has at once: one that it works on, and the next.
 const MAX_FLYING: usize = 2;
 
-/// A run that was submitted. It goes on when this is dropped; its results are then dropped too.
+/// A run that was submitted, which any thread may wait for or cancel. It goes on when this is dropped; its results are
+/// then dropped too.
 ///
 /// As a future it resolves to what [`Run::wait`] returns.
 #[derive(Debug)]
@@ -27,12 +28,14 @@ pub struct Run {
 }
 
 impl Run {
-    /// Waits for the results, in the signature's order; with a time, no longer than that.
+    /// Waits for the results, in the signature's order; with a time, no longer than that. What is left of a run that
+    /// was begun goes on.
     ///
     /// # Errors
     /// [`Error::Timeout`] (R0024): the run goes on, and can be awaited again. [`Error::Cancelled`] (R0025) after
     /// [`Run::cancel`]. [`Error::Tensor`] once the results were taken. Errors of host code or the device.
-    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Vec<DeviceTensor>, Error> {
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<Vec<DeviceTensor>, Error> {
+        self.state.cancel.release();
         let (start, mut inner) = (Instant::now(), self.state.lock());
         loop {
             if let Some(outcome) = inner.take() {
@@ -54,9 +57,20 @@ impl Run {
         !matches!(self.state.lock().outcome, Outcome::Open)
     }
 
-    /// Ends the run, and returns at once. A run that has not begun never does; on a CPU the tasks that run are the last ones; on
-    /// a GPU what was submitted runs to its end, before later runs, and its results are dropped. Does nothing to a run that is done.
-    pub fn cancel(&mut self) {
+    /// Lets a run of [`Session::begin`](super::Session::begin) make `dispatches` more, and returns when the device has
+    /// them; on a CPU, when they are done. Returns whether some may be left: if not, [`Run::wait`] is next, for errors
+    /// too.
+    ///
+    /// On a GPU each call makes one submission of its own at most, beside those that the program reads back after.
+    /// Runs that were submitted before come first. A run that was not begun but submitted has nothing to allow: false.
+    pub fn advance(&self, dispatches: u64) -> bool {
+        self.state.cancel.allow(dispatches)
+    }
+
+    /// Ends the run, and returns at once. A run that has not begun never does; on a CPU the tasks that run are the last
+    /// ones; on a GPU what was submitted runs to its end, before later runs, and its results are dropped. Does nothing
+    /// to a run that is done.
+    pub fn cancel(&self) {
         self.state.cancel.set();
         self.state.finish(Err(Error::Cancelled));
     }
@@ -66,6 +80,7 @@ impl Future for Run {
     type Output = Result<Vec<DeviceTensor>, Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.state.cancel.release();
         let mut inner = self.state.lock();
         if let Some(outcome) = inner.take() {
             return Poll::Ready(outcome);
@@ -75,9 +90,16 @@ impl Future for Run {
     }
 }
 
+impl Drop for Run {
+    fn drop(&mut self) {
+        // No one else can let it go on.
+        self.state.cancel.release();
+    }
+}
+
 /// What a run and the thread that runs it share.
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct State {
     cancel: Cancel,
     inner: Mutex<Inner>,
     done: Condvar,
@@ -111,6 +133,11 @@ impl Inner {
 }
 
 impl State {
+    /// Lets a run go on that waits to be advanced.
+    pub fn release(&self) {
+        self.cancel.release();
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -157,12 +184,12 @@ impl Worker {
         Ok(Worker { jobs, thread })
     }
 
-    /// Hands a run over.
-    pub fn submit(&self, claims: Vec<Claim>) -> Run {
-        let state = Arc::new(State::default());
+    /// Hands a run over, which ends with `cancel` and waits as that says.
+    pub fn submit(&self, claims: Vec<Claim>, cancel: Cancel) -> (Run, Arc<State>) {
+        let state = Arc::new(State { cancel, ..State::default() });
         // The thread ends only after this sender.
         let _ = self.jobs.send(Job { claims, state: state.clone() });
-        Run { state }
+        (Run { state: state.clone() }, state)
     }
 
     /// Waits until all runs are done.
@@ -194,11 +221,16 @@ fn serve(core: &Mutex<Core>, jobs: &Receiver<Job>) {
         };
         let is_new = job.is_some();
         if let Some(Job { claims, state }) = job {
+            while state.cancel.is_paced() && !flying.is_empty() {
+                // Who advances it may do so after an earlier run is done.
+                land(core, &mut flying);
+            }
             let started = state.cancel.check().and_then(|()| caught(core, |core| core.start(claims, &state.cancel)));
             match started {
-                Ok(started) => flying.push_back((started, state)),
+                Ok(started) => flying.push_back((started, state.clone())),
                 Err(error) => state.finish(Err(error)),
             }
+            state.cancel.end();
         }
         let most = if lock(core).overlaps() { MAX_FLYING } else { 1 };
         // What is there already is recorded while the device works.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use monopour_contract::RuntimeFunction as F;
 use monopour_program::host::{HostBlock, HostOp, HostType, ScalarOp};
 use monopour_program::*;
-use monopour_runtime::{Device, DeviceChoice, Error, HostForm, HostTensor, Options, Session};
+use monopour_runtime::{Device, DeviceChoice, Error, HostForm, HostTensor, Options, Session, wgpu};
 
 use crate::support::{Code, INT, compile_c, cpu_variant, gpu, gpu_kernel, gpu_variant};
 use crate::trust::trusted;
@@ -344,7 +344,71 @@ fn changed_host_code_neither_panics_nor_hangs() {
     assert!(["R0013", "R0019", "R0022"].iter().all(|code| kinds.contains(code)), "{kinds:?}");
 }
 
-/// The same on a GPU, with dispatches: no device is lost, and the next program runs.
+/// One buffer for reading and for writing, in one dispatch of a kernel that is WGSL.
+#[test]
+fn a_buffer_is_bound_twice_without_trust() {
+    let Some(device) = gpu() else { return };
+    for declared in ["var<storage>", "var<storage, read>"] {
+        let mut program = doubling(&DOUBLE.replace("var<storage>", declared));
+        let mut code = Code::constants(&[0, 1, 1024, 4]);
+        let (x, y) = (code.call(0, F::Input, &[0]), code.call(0, F::Alloc, &[2]));
+        code.call(0, F::Copy, &[x, 0, y, 0, 2]);
+        code.call(0, F::Arg, &[y, 0, 2]);
+        code.call(0, F::Arg, &[y, 0, 2]);
+        code.call(0, F::Dispatch, &[0, 3, 1, 1]);
+        code.call(0, F::Result, &[0, y]);
+        program.variants[0].host_data = code.0;
+        let mut session = Session::load(&device, Arc::new(program), &Options::default()).unwrap();
+        let values: Vec<f32> = (0..256).map(|i| i as f32).collect();
+        let results = session.run(&[HostTensor::from_f32(vec![256], &values).unwrap()]).unwrap();
+        assert!(results[0].to_f32().unwrap().iter().zip(&values).all(|(y, x)| *y == 2.0 * x), "{declared}");
+    }
+}
+
+/// A device that makes buffers and validates what it is given, but computes nothing.
+fn idle_device() -> Device {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = wgpu::Backends::NOOP;
+    descriptor.backend_options.noop.enable = true;
+    let instance = wgpu::Instance::new(descriptor);
+    let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default())).unwrap();
+    let descriptor = wgpu::DeviceDescriptor { required_limits: wgpu::Limits::default(), ..Default::default() };
+    let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).unwrap();
+    Device::from_wgpu(device, queue).unwrap()
+}
+
+/// With dispatches, on a device that computes nothing; `MONOPOUR_TEST_FULL=1` tries a million.
+#[test]
+fn changed_host_code_with_dispatches_neither_panics_nor_hangs() {
+    let count = if std::env::var_os("MONOPOUR_TEST_FULL").is_some_and(|v| v == "1") { 1_000_000 } else { 2_000 };
+    let (device, whole) = (idle_device(), doubling(DOUBLE));
+    let mut random = Random(20_261_126);
+    let limits = Options { host_steps: Some(20_000), memory_limit: Some(1 << 24), ..Options::default() };
+    let input = HostTensor::from_f32(vec![256], &[1.0; 256]).unwrap();
+    let run = |program: Program| {
+        let mut session = match Session::load(&device, Arc::new(program), &limits) {
+            Ok(session) => session,
+            Err(error) => return error.code(),
+        };
+        session.run(std::slice::from_ref(&input)).map_or_else(|error| error.code(), |_| "ok")
+    };
+    let mut codes = std::collections::BTreeMap::new();
+    for _ in 0..count {
+        let mut program = whole.clone();
+        (0..=random.below(3)).for_each(|_| mutate(&mut program.variants[0].host_data, &mut random));
+        *codes.entry(run(program)).or_insert(0) += 1;
+    }
+    println!("{codes:?}");
+    let of = |code: &str| codes.get(code).copied().unwrap_or(0);
+    assert!(of("P0006") > count / 20 && of("ok") > count / 50 && of("R0013") > count / 50, "{codes:?}");
+    assert!(
+        codes.keys().all(|code| ["ok", "P0006", "R0009", "R0010", "R0013", "R0014", "R0015", "R0022"].contains(code)),
+        "{codes:?}"
+    );
+    assert_eq!(run(whole), "ok");
+}
+
+/// The same on a GPU: no device is lost, and the next program runs.
 #[test]
 fn changed_host_code_on_a_gpu_leaves_the_device_whole() {
     let Some(device) = gpu() else { return };

@@ -223,8 +223,8 @@ fn an_engine_is_intact_after_each_fault() {
     });
     check_intact(&engine, "a cancelled run", || {
         let x = session.upload(&x()).unwrap();
-        let mut runs = [0; 8].map(|_| session.submit(&x).unwrap());
-        runs.iter_mut().for_each(monopour_runtime::Run::cancel);
+        let runs = [0; 8].map(|_| session.submit(&x).unwrap());
+        runs.iter().for_each(monopour_runtime::Run::cancel);
         assert_eq!(runs[7].wait(None).unwrap_err().code(), "R0025");
     });
     check_intact(&engine, "a panic in a callback that runs while ours waits", || {

@@ -64,16 +64,23 @@ fn check_sizes(device: &Device, program: &Arc<Program>) {
     assert!(session.close().is_clean());
     let is_full = std::env::var_os("MONOPOUR_TEST_FULL").is_some_and(|v| v == "1");
     let mut session = Session::load(device, program.clone(), &options).unwrap();
-    let (mut random, mut resident) = (1u64, 0);
+    let (mut random, mut most_resident, mut by_thousand) = (1u64, 0, Vec::new());
     for turn in 0..if is_full { 10_000 } else { 200 } {
         random = random.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(0x9e37_79b9_7f4a_7c15);
         run(&mut session, (random >> 33) % MOST_ROWS + 1, turn as f32);
-        if turn == 1000 {
-            resident = resident_bytes();
+        most_resident = resident_bytes().max(most_resident);
+        if turn % 1000 == 999 {
+            by_thousand.push(std::mem::take(&mut most_resident));
         }
     }
     let peak = session.stats().peak_device_bytes;
-    println!("{peak} bytes at most, {most} for the largest run; resident {resident}, then {}", resident_bytes());
+    println!(
+        "{peak} bytes at most, {most} for the largest run; most resident bytes of each 1,000 runs {by_thousand:?}"
+    );
+    // The pool holds more or less from run to run; what is beside it does not grow after the first thousand.
+    if let [_, second, .., last] = by_thousand[..] {
+        assert!(last <= second + most, "resident bytes grow: {by_thousand:?}");
+    }
     assert!(peak <= 2 * most, "{peak} bytes at most, {most} for the largest run");
     // After many small runs the memory of the large ones is given back.
     (0..1100).for_each(|_| run(&mut session, 1, 0.0));

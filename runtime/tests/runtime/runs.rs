@@ -16,7 +16,7 @@ use crate::trust::trusted;
 /// Time in which `cancel` and a wait with a limit return, and a cancelled run ends, beside the task that runs.
 const PROMPT: Duration = Duration::from_millis(100);
 
-fn values(session: &mut Session, run: &mut Run) -> Vec<f32> {
+fn values(session: &mut Session, run: &Run) -> Vec<f32> {
     let results = run.wait(None).unwrap();
     session.readback(&results).unwrap()[0].to_f32().unwrap()
 }
@@ -40,11 +40,11 @@ fn several_runs_are_in_flight_on_a_gpu() {
     let mut session = Session::new(&model, &Options::default()).unwrap();
     for _ in 0..3 {
         let given: Vec<_> = (0..8).map(|n| session.upload(&[tensor_of(&ramp(n as f32))]).unwrap()).collect();
-        let mut runs: Vec<Run> = given.iter().map(|x| session.submit(x).unwrap()).collect();
+        let runs: Vec<Run> = given.iter().map(|x| session.submit(x).unwrap()).collect();
         // Others come between.
         let between = session.run(&[tensor_of(&ramp(100.0))]).unwrap();
         assert_eq!(between[0].to_f32().unwrap(), ramp(150.0));
-        for (n, run) in runs.iter_mut().enumerate().rev() {
+        for (n, run) in runs.iter().enumerate().rev() {
             assert_eq!(values(&mut session, run), ramp(n as f32 + 50.0));
             assert!(run.is_done());
             assert_eq!(run.wait(None).unwrap_err().code(), "R0016", "its results were taken");
@@ -69,11 +69,11 @@ fn faults_of_a_run_are_its_own() {
     let mut session = Session::new(&model, &limited).unwrap();
     let x = session.upload(&[tensor_of(&ramp(0.0))]).unwrap();
     assert_eq!(session.submit(&[]).unwrap_err().code(), "R0007");
-    let mut first = session.submit(&x).unwrap();
+    let first = session.submit(&x).unwrap();
     let kept = first.wait(None).unwrap();
     assert_eq!(session.submit(&x).unwrap().wait(None).unwrap_err().code(), "R0009");
     drop(kept);
-    let mut again = session.submit(&x).unwrap();
+    let again = session.submit(&x).unwrap();
     again.wait(None).unwrap();
 }
 
@@ -99,20 +99,20 @@ fn a_run_on_a_gpu_is_given_up_and_the_session_works_on() {
     session.execute(&x).unwrap();
     let alone = start.elapsed();
     try_prompt(|| {
-        let mut runs: Vec<Run> = (0..12).map(|_| session.submit(&x).unwrap()).collect();
+        let runs: Vec<Run> = (0..12).map(|_| session.submit(&x).unwrap()).collect();
         let start = Instant::now();
         let waited = Duration::from_millis(5);
         assert_eq!(runs[0].wait(Some(waited)).unwrap_err().code(), "R0024");
         let given_up = start.elapsed();
         assert!(given_up >= waited);
         let start = Instant::now();
-        for run in &mut runs[..11] {
+        for run in &runs[..11] {
             run.cancel();
             assert_eq!(run.wait(None).unwrap_err().code(), "R0025");
         }
         let cancelled = start.elapsed();
         // What was submitted runs to its end; what had not begun does not run.
-        assert_eq!(values(&mut session, &mut runs[11]), ramp(40.0));
+        assert_eq!(values(&mut session, &runs[11]), ramp(40.0));
         assert!(start.elapsed() < alone * 8, "{:?}, one run takes {alone:?}", start.elapsed());
         vec![("a wait of 5 ms", given_up), ("eleven cancellations", cancelled)]
     });
@@ -149,7 +149,7 @@ fn a_run_on_the_cpu_ends_with_the_tasks_that_run() {
         let x = session.upload(&[tensor_of(&given)]).unwrap();
         let expected: Vec<f32> = given.iter().map(|v| v + 1.0).collect();
         try_prompt(|| {
-            let (mut first, mut second) = (session.submit(&x).unwrap(), session.submit(&x).unwrap());
+            let (first, second) = (session.submit(&x).unwrap(), session.submit(&x).unwrap());
             let start = Instant::now();
             assert_eq!(first.wait(Some(Duration::from_millis(20))).unwrap_err().code(), "R0024");
             let given_up = start.elapsed();
@@ -162,8 +162,8 @@ fn a_run_on_the_cpu_ends_with_the_tasks_that_run() {
             // An upload needs the session: both runs are over.
             let y = session.upload(&[tensor_of(&given)]).unwrap();
             let over = start.elapsed();
-            let mut third = session.submit(&y).unwrap();
-            assert_eq!(values(&mut session, &mut third), expected);
+            let third = session.submit(&y).unwrap();
+            assert_eq!(values(&mut session, &third), expected);
             vec![("a wait of 20 ms", given_up), ("cancelling", cancelled), ("the end of the runs", over)]
         });
         drop(x);
@@ -188,7 +188,7 @@ fn a_loop_of_host_code_is_cancelled() {
     let options = Options { host_steps: Some(u64::MAX), ..Options::default() };
     let mut session = Session::load(&cpu(), Arc::new(program(&[], &[1], variant)), &options).unwrap();
     try_prompt(|| {
-        let mut run = session.submit(&[]).unwrap();
+        let run = session.submit(&[]).unwrap();
         assert_eq!(run.wait(Some(Duration::from_millis(30))).unwrap_err().code(), "R0024");
         let start = Instant::now();
         run.cancel();
@@ -217,7 +217,7 @@ fn sessions_on_threads_keep_their_values_apart() {
                 let x = session.upload(std::slice::from_ref(x)).unwrap();
                 runs.push(session.submit(&x).unwrap());
             }
-            for (at, (session, run)) in sessions.iter_mut().zip(&mut runs).enumerate() {
+            for (at, (session, run)) in sessions.iter_mut().zip(&runs).enumerate() {
                 assert_eq!(values(session, run), ramp(from(at) + 1.0));
             }
             turn += 1;

@@ -125,7 +125,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         timing: args.stats.is_some(),
         trace: args.trace.is_some(),
         host: args.host.into(),
-        host_steps: None,
+        ..Options::default()
     };
     #[cfg(feature = "compiler")]
     check_donations(&program, &args.source.donate)?;
