@@ -83,6 +83,7 @@ pub use device::{Device, DeviceChoice, DeviceInfo, DeviceKind, InternalCounters,
 pub use error::Error;
 pub use host_function::HostForm;
 pub use model::Model;
+pub use scalar::compute as compute_scalar;
 pub use session::{LeakReport, Options, Run, Session};
 pub use stats::{GpuTimes, RunCounts, RunTimes, Stats, SteadyState};
 pub use trace::Span;

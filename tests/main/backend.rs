@@ -227,7 +227,7 @@ pub fn validate_spirv(program: &Program) -> Result<(), String> {
     Ok(())
 }
 
-fn to_runtime(tensor: &testkit::HostTensor) -> HostTensor {
+pub fn to_runtime(tensor: &testkit::HostTensor) -> HostTensor {
     let dtype = match tensor.dtype {
         Dtype::F16 => DType::F16,
         Dtype::F64 => DType::F64,

@@ -1,0 +1,302 @@
+//! `explain`: every copy and allocation of a program, and memory over time.
+//!
+//! * `scheduled`: what a run of the host function executes, how often, with how many bytes.
+
+mod scheduled;
+
+use monopour_program::{CopyNote, DYNAMIC, Kernel, MemoryPlan, Program, TensorDesc, Variant};
+use scheduled::{Account, Kind, Owner};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+pub use scheduled::KnownInput;
+
+/// The copies and allocations of one variant.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// The variant's target.
+    pub target: String,
+    /// Copies per run.
+    pub copies: Vec<Copy>,
+    /// Sum of their bytes, as far as they are known; a copy whose times are not known is counted once.
+    pub copied_bytes: u64,
+    /// Allocations per run, results included but for those in donated inputs.
+    pub allocations: Vec<Allocation>,
+    /// Results in the buffers of donated inputs, which are no allocations.
+    pub donated: Vec<Donation>,
+    /// Bytes of the arena, the most of the pool at once, and results outside of donated inputs; `None`: a run decides.
+    pub fresh_bytes: Option<u64>,
+    /// Bytes of the arena that holds the transients.
+    pub planned_bytes: u64,
+    /// Lower bound of any plan.
+    pub lower_bound_bytes: u64,
+    /// Live transient bytes at each step of the host function at which they change.
+    pub memory_over_time: Vec<Step>,
+}
+
+/// A copy and its reason.
+#[derive(Clone, Debug, Serialize)]
+pub struct Copy {
+    /// `file:line:column`.
+    pub location: String,
+    /// The conflicting read, write and definition.
+    pub reason: String,
+    /// Bytes per execution; `None`: dynamic.
+    pub bytes: Option<u64>,
+    /// Executions in a run; `None`: behind a condition or in a loop of dynamic length.
+    pub times: Option<u64>,
+    /// Bytes of all executions; `None`: a run decides.
+    pub total_bytes: Option<u64>,
+}
+
+/// A result in the buffer of a donated input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Donation {
+    /// The result.
+    pub result: String,
+    /// The input.
+    pub input: String,
+}
+
+/// A buffer and its use.
+#[derive(Clone, Debug, Serialize)]
+pub struct Allocation {
+    /// `transient` (in the arena), `pooled` or `result`.
+    pub kind: &'static str,
+    /// Source location, name of a result.
+    pub name: String,
+    /// Bytes; `None`: dynamic.
+    pub bytes: Option<u64>,
+    /// Times that a run asks the pool for it, 0 in the arena; `None`: a run decides.
+    pub times: Option<u64>,
+    /// Why it is not in the arena, and a remedy; empty for a result and in the arena.
+    pub reason: String,
+    /// Offset in the arena, for a transient.
+    pub offset: Option<u64>,
+}
+
+/// Live bytes from a step of the host function on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Index among the host function's ops.
+    pub step: u32,
+    /// Live transient bytes.
+    pub live_bytes: u64,
+}
+
+/// Explains each variant of a program: as much as is the same in every run.
+pub fn explain(program: &Program) -> Vec<Explanation> {
+    explain_for(program, &[])
+}
+
+/// Explains each variant of a program for runs whose inputs have these sizes and values, besides those that their types state.
+pub fn explain_for(program: &Program, inputs: &[KnownInput]) -> Vec<Explanation> {
+    let known = |(i, desc): (usize, &TensorDesc)| {
+        let given = inputs.get(i);
+        let size = |(dim, size): (usize, &u64)| {
+            if *size == DYNAMIC { *given?.shape.get(dim)? } else { Some(*size) }
+        };
+        let shape = desc.shape.iter().enumerate().map(size).collect();
+        KnownInput { shape, bits: given.and_then(|given| given.bits) }
+    };
+    let inputs: Vec<KnownInput> = program.signature.inputs.iter().enumerate().map(known).collect();
+    program.variants.iter().map(|variant| explain_variant(program, variant, &inputs)).collect()
+}
+
+fn explain_variant(program: &Program, variant: &Variant, inputs: &[KnownInput]) -> Explanation {
+    let account = scheduled::follow(program, variant, inputs);
+    let copies = match &account {
+        Some(account) => copies(variant, account),
+        None => variant.copies.iter().map(Copy::noted).collect(),
+    };
+    let transients = variant.plan.transients.iter().map(|t| Allocation {
+        kind: "transient",
+        name: t.name.clone(),
+        bytes: Some(t.size_bytes),
+        times: Some(0),
+        reason: String::new(),
+        offset: Some(t.offset),
+    });
+    let account = account.unwrap_or_default();
+    let made = allocations(program, variant, &account);
+    let result_bytes = made.iter().filter(|a| a.kind == "result").map(|a| a.bytes).sum::<Option<u64>>();
+    let fresh = result_bytes.zip(account.pool_bytes);
+    let donated = program.signature.results.iter().zip(&account.results).filter_map(|(result, owner)| match owner {
+        Some(Owner::Input(input)) => {
+            let input = program.signature.inputs.get(usize::try_from(*input).ok()?)?;
+            Some(Donation { result: result.name.clone(), input: input.name.clone() })
+        }
+        _ => None,
+    });
+    Explanation {
+        target: variant.target.label(),
+        copied_bytes: copies.iter().filter_map(|c| c.total_bytes.or(c.bytes)).sum(),
+        copies,
+        donated: donated.collect(),
+        allocations: transients.chain(made).collect(),
+        fresh_bytes: fresh.map(|(results, pool)| variant.plan.arena_bytes.saturating_add(results).saturating_add(pool)),
+        planned_bytes: variant.plan.planned_bytes,
+        lower_bound_bytes: variant.plan.lower_bound_bytes,
+        memory_over_time: memory_over_time(&variant.plan),
+    }
+}
+
+impl Copy {
+    /// A copy as the compiler noted it.
+    fn noted(note: &CopyNote) -> Copy {
+        let total_bytes = note.bytes.zip(note.times).and_then(|(bytes, times)| bytes.checked_mul(times));
+        Copy {
+            location: note.location.clone(),
+            reason: note.reason.clone(),
+            bytes: note.bytes,
+            times: note.times,
+            total_bytes,
+        }
+    }
+}
+
+/// The copies of the host function, with the compiler's notes, which are in the same order.
+fn copies(variant: &Variant, account: &Account) -> Vec<Copy> {
+    let mut notes: Vec<Option<&CopyNote>> = variant.copies.iter().map(Some).collect();
+    let mut note = |bytes: Option<u64>| {
+        let fits = |note: &CopyNote| note.bytes.is_none() || bytes.is_none() || note.bytes == bytes;
+        notes.iter_mut().find(|note| note.is_some_and(fits)).and_then(Option::take)
+    };
+    let mut out = vec![];
+    for site in &account.sites {
+        let (count, is_kernel) = match site.kind {
+            Kind::Copy => (1, false),
+            Kind::Dispatch { kernel } => (copies_of(&variant.kernels[kernel]), true),
+            Kind::Alloc => continue,
+        };
+        for _ in 0..count {
+            // Only the sum over the copies of a kernel is certain.
+            let found = note(if is_kernel { None } else { site.bytes });
+            let bytes = if is_kernel && count > 1 { found.and_then(|note| note.bytes) } else { site.bytes };
+            let total_bytes = match is_kernel {
+                true if count > 1 => bytes.zip(site.times).and_then(|(bytes, times)| bytes.checked_mul(times)),
+                _ => site.total_bytes,
+            };
+            if site.times != Some(0) {
+                let text = |of: fn(&CopyNote) -> &String| found.map(of).cloned().unwrap_or_default();
+                let (location, reason) = (text(|n| &n.location), text(|n| &n.reason));
+                out.push(Copy { location, reason, bytes, times: site.times, total_bytes });
+            }
+        }
+    }
+    out
+}
+
+fn copies_of(kernel: &Kernel) -> u32 {
+    match kernel {
+        Kernel::Gpu(kernel) => kernel.copies,
+        Kernel::Cpu(kernel) => kernel.copies,
+    }
+}
+
+/// The allocations that a run makes one by one: results, and what is in the pool.
+fn allocations(program: &Program, variant: &Variant, account: &Account) -> Vec<Allocation> {
+    let result_of = |site: usize| account.results.iter().position(|owner| *owner == Some(Owner::Site(site)));
+    let made = account.sites.iter().enumerate().filter(|(_, site)| site.kind == Kind::Alloc);
+    let mut without_note = made.clone().count().saturating_sub(variant.allocations.len());
+    let mut notes = variant.allocations.iter();
+    let mut out = vec![];
+    for (at, site) in made {
+        let result = result_of(at);
+        // An allocation that is returned at once has no note.
+        let note = if result.is_some() && without_note > 0 { None } else { notes.next() };
+        without_note -= usize::from(result.is_some() && note.is_none() && without_note > 0);
+        let location = note.map_or("", |note| note.location.as_str());
+        out.push(Allocation {
+            kind: if result.is_some() { "result" } else { "pooled" },
+            name: result.map_or_else(|| place(location).to_owned(), |i| program.signature.results[i].name.clone()),
+            bytes: site.bytes,
+            times: site.times,
+            reason: note.map(|note| note.reason.clone()).unwrap_or_default(),
+            offset: None,
+        });
+    }
+    // Pooled ones first, then results in the order of the signature.
+    out.sort_by_key(|a| (a.kind == "result", program.signature.results.iter().position(|r| r.name == a.name)));
+    out
+}
+
+fn memory_over_time(plan: &MemoryPlan) -> Vec<Step> {
+    let mut steps: Vec<u32> = plan.transients.iter().flat_map(|t| [t.first, t.last.saturating_add(1)]).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let live =
+        |step: u32| plan.transients.iter().filter(|t| t.first <= step && step <= t.last).map(|t| t.size_bytes).sum();
+    steps.into_iter().map(|step| Step { step, live_bytes: live(step) }).collect()
+}
+
+/// The explanation as text.
+pub fn render(explanations: &[Explanation]) -> String {
+    let mut out = String::new();
+    for e in explanations {
+        render_one(&mut out, e);
+    }
+    out
+}
+
+fn render_one(out: &mut String, e: &Explanation) {
+    let _ = writeln!(out, "target {}", e.target);
+    let count: u64 = e.copies.iter().map(|c| c.times.unwrap_or(1)).sum();
+    let _ = writeln!(out, "  copies: {count} ({} B)", e.copied_bytes);
+    for copy in &e.copies {
+        let _ = writeln!(out, "    {} at {}{}", size(copy.bytes), place(&copy.location), times(copy.times));
+        for line in copy.reason.lines() {
+            let _ = writeln!(out, "      {line}");
+        }
+    }
+    let _ = writeln!(out, "  allocations: {}", e.allocations.len());
+    for a in &e.allocations {
+        let offset = a.offset.map(|o| format!(" at offset {o} of the arena")).unwrap_or_default();
+        let count = if a.offset.is_some() { String::new() } else { times(a.times) };
+        let _ = writeln!(out, "    {} {}: {}{offset}{count}", a.kind, a.name, size(a.bytes));
+        if !a.reason.is_empty() {
+            let _ = writeln!(out, "      {}", a.reason);
+        }
+    }
+    for d in &e.donated {
+        let _ = writeln!(out, "    result {} is in the buffer of input {}", d.result, d.input);
+    }
+    let fresh = e.fresh_bytes.map_or_else(|| "as a run decides".to_owned(), |bytes| format!("{bytes} B"));
+    let _ = writeln!(out, "  fresh: {fresh} (arena, most of the pool, results outside of donated inputs)");
+    let _ = writeln!(out, "  arena: {} B planned, {} B at least", e.planned_bytes, e.lower_bound_bytes);
+    let peak = e.memory_over_time.iter().map(|s| s.live_bytes).max().unwrap_or(0).max(1);
+    for step in &e.memory_over_time {
+        let bar = "#".repeat((step.live_bytes * 40 / peak) as usize);
+        let _ = writeln!(out, "    step {:>3} {:>12} B {bar}", step.step, step.live_bytes);
+    }
+}
+
+fn times(times: Option<u64>) -> String {
+    match times {
+        Some(1) => String::new(),
+        Some(times) => format!(", {times} times"),
+        None => ", as often as a run comes by".to_owned(),
+    }
+}
+
+fn size(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "dynamic".to_owned(), |bytes| format!("{bytes} B"))
+}
+
+fn place(location: &str) -> &str {
+    if location.is_empty() { "an unknown location" } else { location }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Step, memory_over_time};
+    use monopour_program::{MemoryPlan, Transient};
+
+    #[test]
+    fn memory_rises_and_falls_with_the_lives_of_transients() {
+        let transient = |first, last, size_bytes| Transient { name: String::new(), offset: 0, size_bytes, first, last };
+        let plan = MemoryPlan { transients: vec![transient(1, 3, 100), transient(2, 5, 10)], ..MemoryPlan::default() };
+        let step = |step, live_bytes| Step { step, live_bytes };
+        assert_eq!(memory_over_time(&plan), [step(1, 100), step(2, 110), step(4, 10), step(6, 0)]);
+    }
+}

@@ -1,0 +1,88 @@
+//! `explain` says before a run what the run counts.
+
+use crate::backend::to_runtime;
+use crate::host::devices;
+use monopour::explain::{self, Explanation, KnownInput};
+use monopour::runtime::{HostTensor, Options, RunCounts, Session};
+use monopour::{CompileOptions, compile};
+use monopour_testkit::random::seeds;
+use monopour_testkit::text::Input;
+use monopour_testkit::{generate_graphs, generate_guards};
+use std::sync::Arc;
+
+/// The sizes and numbers of inputs.
+fn known(inputs: &[HostTensor]) -> Vec<KnownInput> {
+    let of = |input: &HostTensor| {
+        let mut bits = [0; 8];
+        let data = input.data();
+        if data.len() <= 8 {
+            bits[..data.len()].copy_from_slice(data);
+        }
+        KnownInput {
+            shape: input.shape().iter().map(|size| Some(*size)).collect(),
+            bits: (data.len() <= 8).then(|| u64::from_le_bytes(bits)),
+        }
+    };
+    inputs.iter().map(of).collect()
+}
+
+/// Copies, their bytes and allocations; `None` where a run decides.
+fn counted(explained: &Explanation) -> [Option<u64>; 3] {
+    let copies = explained.copies.iter().map(|copy| copy.times).sum();
+    let bytes = explained.copies.iter().map(|copy| copy.total_bytes).sum();
+    let allocations = explained.allocations.iter().map(|a| a.times).sum();
+    [copies, bytes, allocations]
+}
+
+/// One of the programs of a seed: graphs, with dynamic sizes and other types, and guards.
+fn program(seed: u64) -> (String, Vec<Input>) {
+    let ops = 3 + (seed % 11) as usize;
+    match seed % 4 {
+        0 => generate_graphs::graph(seed, ops),
+        1 | 2 => generate_graphs::graph_with(seed, ops, generate_graphs::Features::EVERYTHING),
+        _ => generate_guards::program(seed, ops),
+    }
+}
+
+#[test]
+fn what_is_explained_is_what_random_programs_count() {
+    let (mut compared, mut decided_by_a_run, mut copies) = (0, 0, 0);
+    for seed in seeds(30, 1000) {
+        let (text, inputs) = program(seed);
+        let values: Vec<_> = inputs.iter().zip(seed..).map(|(input, s)| to_runtime(&input.values(s))).collect();
+        // Every third program may overwrite all that it can.
+        let donate: Vec<String> =
+            (0..inputs.len()).filter(|_| seed.is_multiple_of(3)).map(|i| format!("arg{i}")).collect();
+        for (device, target) in devices() {
+            let compiled = |donate: &[String]| {
+                let options =
+                    CompileOptions { targets: vec![target.clone()], donate: donate.to_vec(), ..Default::default() };
+                compile(text.as_bytes(), "random.mlir", &options)
+            };
+            // A number cannot be donated.
+            let Ok(compiled) = compiled(&donate).or_else(|_| compiled(&[])) else { continue };
+            let program = Arc::new(compiled.program);
+            let explained = explain::explain_for(&program, &known(&values)).remove(0);
+            let mut session = Session::load(&device, program, &Options { threads: 2, ..Options::default() }).unwrap();
+            // A program that guards ends such a run early.
+            if (0..3).any(|_| session.run(&values).is_err()) {
+                continue;
+            }
+            let RunCounts { copies: made, copied_bytes, allocations, .. } = session.stats().counts;
+            let made = [made, copied_bytes, allocations];
+            for (said, counted) in counted(&explained).into_iter().zip(made) {
+                assert!(
+                    said.is_none_or(|said| said == counted),
+                    "seed {seed} on {}: {:?} explained, {made:?} counted\n{text}\n{explained:#?}",
+                    device.name(),
+                    self::counted(&explained)
+                );
+                decided_by_a_run += usize::from(said.is_none());
+            }
+            compared += 3;
+            copies += made[0];
+        }
+    }
+    println!("{compared} numbers compared, {decided_by_a_run} decided by a run, {copies} copies");
+    assert!(compared > 0 && decided_by_a_run * 10 <= compared, "{decided_by_a_run} of {compared} numbers are open");
+}
