@@ -37,7 +37,8 @@
 //!   their place without the feature `native`, and where the system is no Unix.
 //! * `validate`: kernels of programs that are not trusted.
 //! * `scalar`, `interpret`, `host_function`: host code that is data, and the choice of a form.
-//! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU, one run of them in `executor/run`; `threads`: the CPU's threads.
+//! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU, one run of them in `executor/run`, its memory in
+//!   `executor/meter`; `threads`: the CPU's threads.
 //! * `choice`, `model`: the variant that runs, and a program loaded on a device, once for all sessions.
 //! * `session`: a model with the memory of its runs; `session/core`: that memory and the runs; `session/measured`: measurements;
 //!   `session/named`: runs by the names of inputs and results; `session/record`: runs in the caller's encoders;
@@ -85,7 +86,7 @@ pub use host_function::HostForm;
 pub use model::Model;
 pub use scalar::compute as compute_scalar;
 pub use session::{LeakReport, Options, Run, Session};
-pub use stats::{GpuTimes, RunCounts, RunTimes, Stats, SteadyState};
+pub use stats::{GpuTimes, Memory, RunCounts, RunTimes, Stats, SteadyState};
 pub use trace::Span;
 /// The device API, in the version that [`Device::from_wgpu`] takes.
 pub use wgpu;

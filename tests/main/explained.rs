@@ -26,12 +26,12 @@ fn known(inputs: &[HostTensor]) -> Vec<KnownInput> {
     inputs.iter().map(of).collect()
 }
 
-/// Copies, their bytes and allocations; `None` where a run decides.
-fn counted(explained: &Explanation) -> [Option<u64>; 3] {
+/// Copies, their bytes, allocations and fresh bytes; `None` where a run decides.
+fn counted(explained: &Explanation) -> [Option<u64>; 4] {
     let copies = explained.copies.iter().map(|copy| copy.times).sum();
     let bytes = explained.copies.iter().map(|copy| copy.total_bytes).sum();
     let allocations = explained.allocations.iter().map(|a| a.times).sum();
-    [copies, bytes, allocations]
+    [copies, bytes, allocations, explained.fresh_bytes]
 }
 
 /// One of the programs of a seed: graphs, with dynamic sizes and other types, and guards.
@@ -68,8 +68,9 @@ fn what_is_explained_is_what_random_programs_count() {
             if (0..3).any(|_| session.run(&values).is_err()) {
                 continue;
             }
-            let RunCounts { copies: made, copied_bytes, allocations, .. } = session.stats().counts;
-            let made = [made, copied_bytes, allocations];
+            let stats = session.stats();
+            let RunCounts { copies: made, copied_bytes, allocations, fresh_bytes, .. } = stats.counts;
+            let made = [made, copied_bytes, allocations, fresh_bytes];
             for (said, counted) in counted(&explained).into_iter().zip(made) {
                 assert!(
                     said.is_none_or(|said| said == counted),
@@ -79,10 +80,44 @@ fn what_is_explained_is_what_random_programs_count() {
                 );
                 decided_by_a_run += usize::from(said.is_none());
             }
-            compared += 3;
+            compared += made.len();
             copies += made[0];
         }
     }
     println!("{compared} numbers compared, {decided_by_a_run} decided by a run, {copies} copies");
     assert!(compared > 0 && decided_by_a_run * 10 <= compared, "{decided_by_a_run} of {compared} numbers are open");
+}
+
+/// The parts of a run's memory are all that a session takes from the device.
+#[test]
+fn memory_by_use_is_all_of_it() {
+    let mut compared = 0;
+    for seed in seeds(12, 300) {
+        let (text, inputs) = generate_graphs::graph(seed, 2 + (seed % 9) as usize);
+        let values: Vec<_> = inputs.iter().zip(seed..).map(|(input, s)| to_runtime(&input.values(s))).collect();
+        let donate: Vec<String> =
+            (0..inputs.len()).filter(|_| seed.is_multiple_of(2)).map(|i| format!("arg{i}")).collect();
+        for (device, target) in devices() {
+            let options =
+                CompileOptions { targets: vec![target.clone()], donate: donate.clone(), ..Default::default() };
+            let Ok(compiled) = compile(text.as_bytes(), "random.mlir", &options) else { continue };
+            let mut session =
+                Session::load(&device, Arc::new(compiled.program), &Options { threads: 2, ..Options::default() })
+                    .unwrap();
+            let on_device = session.upload(&values).unwrap();
+            let results = session.execute(&on_device).unwrap();
+            let stats = session.stats();
+            let m = stats.memory;
+            // Loops and branches return what they took before the end: what is left is the rest.
+            if m.pool == 0 && stats.counts.scalar_reads == 0 {
+                let sum = m.inputs + m.constants + m.results + m.arena + m.staging;
+                // A donated input that no op needs returns to the pool, and may become a result.
+                let donates = !donate.is_empty() && sum > stats.peak_device_bytes;
+                assert!(donates || sum == stats.peak_device_bytes, "seed {seed} on {}: {m:?}\n{text}", device.name());
+                compared += 1;
+            }
+            drop(results);
+        }
+    }
+    assert!(compared > 0, "no program was compared");
 }

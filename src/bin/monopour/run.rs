@@ -147,6 +147,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     drop(progress);
     let mut stats = session.stats();
     stats.compile_ms = compile_ms;
+    // Each run after the first got its donated inputs anew.
+    let restored = descs.inputs.iter().zip(&given).filter(|(desc, _)| desc.donated && args.warmup + args.repeat > 0);
+    stats.memory.restored = restored.map(|(_, tensor)| tensor.data().len() as u64).sum();
     drop(session);
 
     if let Some(folder) = &args.outputs {
@@ -327,6 +330,12 @@ fn stats_text(stats: &Stats) -> String {
     lines.push(format!(
         "memory       peak {} B, planned {} B, lower bound {} B",
         stats.peak_device_bytes, stats.planned_bytes, stats.lower_bound_bytes
+    ));
+    let m = &stats.memory;
+    lines.push(format!("fresh        {} B", counts.fresh_bytes));
+    lines.push(format!(
+        "taken        inputs {} B, constants {}, results {}, arena {}, pool {}, staging {}, restored {}",
+        m.inputs, m.constants, m.results, m.arena, m.pool, m.staging, m.restored
     ));
     let steady = &stats.steady_state;
     lines.push(format!(
