@@ -53,6 +53,17 @@ fn gpu_variant() -> Variant {
             times: Some(1),
         }],
         allocations: vec![AllocationNote { reason: "its size".into(), location: String::new(), bytes: None }],
+        lives: Lives {
+            steps: vec![LifeStep { name: "main_dispatch_0".into(), location: "a.mlir:3:4".into(), bound_bytes: 200 }],
+            buffers: vec![Life { bytes: Some(200), offset: Some(256), ..Life::default() }],
+            bounds: Bounds {
+                peak_bytes: 200,
+                any_order_bytes: 200,
+                is_any_order_exact: true,
+                copies: 1,
+                copied_bytes: 4,
+            },
+        },
     }
 }
 

@@ -1,5 +1,6 @@
 //! Measurements of a session. Every number comes from the runs of this session, on this device.
 
+use monopour_program::Bounds;
 use serde::Serialize;
 
 /// Counts of one run.
@@ -136,6 +137,8 @@ pub struct Stats {
     pub planned_bytes: u64,
     /// Largest sum of sizes of transients live at once.
     pub lower_bound_bytes: u64,
+    /// Lower bounds of the program, whatever is decided: peak bytes beyond inputs and constants, copies and their bytes.
+    pub bounds: Bounds,
     /// Objects created by the last run.
     pub steady_state: SteadyState,
 }

@@ -4,7 +4,7 @@
 
 mod scheduled;
 
-use monopour_program::{CopyNote, DYNAMIC, Kernel, MemoryPlan, Program, TensorDesc, Variant};
+use monopour_program::{Bounds, CopyNote, DYNAMIC, Kernel, Life, LifeStep, Lives, Program, TensorDesc, Variant};
 use scheduled::{Account, Kind, Owner};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -30,8 +30,12 @@ pub struct Explanation {
     pub planned_bytes: u64,
     /// Lower bound of any plan.
     pub lower_bound_bytes: u64,
-    /// Live transient bytes at each step of the host function at which they change.
+    /// Lower bounds on copies and memory.
+    pub bounds: Bounds,
+    /// Live bytes and their bound at each step of the host function's body.
     pub memory_over_time: Vec<Step>,
+    /// The buffers of these steps.
+    pub buffers: Vec<Buffer>,
 }
 
 /// A copy and its reason.
@@ -75,13 +79,36 @@ pub struct Allocation {
     pub offset: Option<u64>,
 }
 
-/// Live bytes from a step of the host function on.
+/// Live bytes at a step of the host function's body: a dispatch, a copy, or a loop or branch as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Index among the host function's ops.
+    /// Its position.
     pub step: u32,
-    /// Live transient bytes.
+    /// The kernel, or the op.
+    pub name: String,
+    /// `file:line:column`.
+    pub location: String,
+    /// Bytes of the buffers alive, inputs and constants not counted.
     pub live_bytes: u64,
+    /// The least bytes that any decisions keep alive.
+    pub bound_bytes: u64,
+}
+
+/// A buffer that the host function's body allocates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Buffer {
+    /// `transient` (in the arena), `pooled` or `result`.
+    pub kind: &'static str,
+    /// Source location, name of a result.
+    pub name: String,
+    /// Bytes; `None`: dynamic.
+    pub bytes: Option<u64>,
+    /// Offset in the arena, for a transient.
+    pub offset: Option<u64>,
+    /// The first step that uses it.
+    pub first: u32,
+    /// The last one, inclusive.
+    pub last: u32,
 }
 
 /// Explains each variant of a program: as much as is the same in every run.
@@ -137,7 +164,9 @@ fn explain_variant(program: &Program, variant: &Variant, inputs: &[KnownInput]) 
         fresh_bytes: fresh.map(|(results, pool)| variant.plan.arena_bytes.saturating_add(results).saturating_add(pool)),
         planned_bytes: variant.plan.planned_bytes,
         lower_bound_bytes: variant.plan.lower_bound_bytes,
-        memory_over_time: memory_over_time(&variant.plan),
+        bounds: variant.lives.bounds,
+        memory_over_time: memory_over_time(&variant.lives),
+        buffers: buffers(program, &variant.lives),
     }
 }
 
@@ -221,13 +250,47 @@ fn allocations(program: &Program, variant: &Variant, account: &Account) -> Vec<A
     out
 }
 
-fn memory_over_time(plan: &MemoryPlan) -> Vec<Step> {
-    let mut steps: Vec<u32> = plan.transients.iter().flat_map(|t| [t.first, t.last.saturating_add(1)]).collect();
-    steps.sort_unstable();
-    steps.dedup();
-    let live =
-        |step: u32| plan.transients.iter().filter(|t| t.first <= step && step <= t.last).map(|t| t.size_bytes).sum();
-    steps.into_iter().map(|step| Step { step, live_bytes: live(step) }).collect()
+/// Live bytes at each step: of the buffers whose size is known.
+fn memory_over_time(lives: &Lives) -> Vec<Step> {
+    let mut change = vec![0i128; lives.steps.len() + 1];
+    for life in &lives.buffers {
+        let bytes = i128::from(life.bytes.unwrap_or(0));
+        change[life.first as usize] += bytes;
+        change[life.last as usize + 1] -= bytes;
+    }
+    let mut live = 0;
+    let at = |(step, (of, change)): (usize, (&LifeStep, i128))| {
+        live += change;
+        Step {
+            step: step as u32,
+            name: of.name.clone(),
+            location: of.location.clone(),
+            live_bytes: u64::try_from(live).unwrap_or(0),
+            bound_bytes: of.bound_bytes,
+        }
+    };
+    lives.steps.iter().zip(change).enumerate().map(at).collect()
+}
+
+fn buffers(program: &Program, lives: &Lives) -> Vec<Buffer> {
+    let of = |life: &Life| Buffer {
+        kind: if life.result.is_some() {
+            "result"
+        } else if life.offset.is_some() {
+            "transient"
+        } else {
+            "pooled"
+        },
+        name: match life.result.and_then(|i| program.signature.results.get(i as usize)) {
+            Some(result) => result.name.clone(),
+            None => place(&life.location).to_owned(),
+        },
+        bytes: life.bytes,
+        offset: life.offset,
+        first: life.first,
+        last: life.last,
+    };
+    lives.buffers.iter().map(of).collect()
 }
 
 /// The explanation as text.
@@ -263,11 +326,19 @@ fn render_one(out: &mut String, e: &Explanation) {
     }
     let fresh = e.fresh_bytes.map_or_else(|| "as a run decides".to_owned(), |bytes| format!("{bytes} B"));
     let _ = writeln!(out, "  fresh: {fresh} (arena, most of the pool, results outside of donated inputs)");
+    let b = &e.bounds;
+    let any = if b.is_any_order_exact { "in the best order" } else { "in any order" };
+    let _ = writeln!(
+        out,
+        "  at least: {} copies ({} B), {} B alive, {any} {} B",
+        b.copies, b.copied_bytes, b.peak_bytes, b.any_order_bytes
+    );
     let _ = writeln!(out, "  arena: {} B planned, {} B at least", e.planned_bytes, e.lower_bound_bytes);
     let peak = e.memory_over_time.iter().map(|s| s.live_bytes).max().unwrap_or(0).max(1);
     for step in &e.memory_over_time {
         let bar = "#".repeat((step.live_bytes * 40 / peak) as usize);
-        let _ = writeln!(out, "    step {:>3} {:>12} B {bar}", step.step, step.live_bytes);
+        let (at, live, bound) = (step.step, step.live_bytes, step.bound_bytes);
+        let _ = writeln!(out, "    step {at:>3} {live:>12} B, at least {bound:>12} B {bar}");
     }
 }
 
@@ -289,14 +360,15 @@ fn place(location: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Step, memory_over_time};
-    use monopour_program::{MemoryPlan, Transient};
+    use super::memory_over_time;
+    use monopour_program::{Life, LifeStep, Lives};
 
     #[test]
-    fn memory_rises_and_falls_with_the_lives_of_transients() {
-        let transient = |first, last, size_bytes| Transient { name: String::new(), offset: 0, size_bytes, first, last };
-        let plan = MemoryPlan { transients: vec![transient(1, 3, 100), transient(2, 5, 10)], ..MemoryPlan::default() };
-        let step = |step, live_bytes| Step { step, live_bytes };
-        assert_eq!(memory_over_time(&plan), [step(1, 100), step(2, 110), step(4, 10), step(6, 0)]);
+    fn memory_rises_and_falls_with_the_lives_of_buffers() {
+        let life = |first, last, bytes| Life { bytes, first, last, ..Life::default() };
+        let buffers = vec![life(0, 2, Some(100)), life(1, 3, Some(10)), life(0, 3, None)];
+        let lives = Lives { steps: vec![LifeStep::default(); 4], buffers, ..Lives::default() };
+        let live: Vec<u64> = memory_over_time(&lives).iter().map(|step| step.live_bytes).collect();
+        assert_eq!(live, [100, 110, 110, 10]);
     }
 }

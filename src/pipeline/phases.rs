@@ -124,11 +124,13 @@ pub(super) fn distribute<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Resu
 
 pub(super) fn plan<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Result<Planned<'c>, Diagnostics> {
     let Outlined { model, inserted, kernel_copies } = stage;
+    let mut lives = split::lives::run(&model.module, model.host(), &model.signature);
     let plan = split::plan::run(&model.module, model.host())?;
+    split::lives::place(&mut lives, &plan);
     let pooled = split::plan::pooled(model.host());
     let sites = split::copies::of_host(&model.module, model.host(), &kernel_copies, job.is_gpu());
     let copies = copies::explained(&sites, inserted);
-    Ok(Planned { model, copies, plan, pooled })
+    Ok(Planned { model, copies, plan, pooled, lives })
 }
 
 pub(super) fn schedule<'c>(job: &mut Job<'c, '_>, planned: Planned<'c>) -> Result<Scheduled<'c>, Diagnostics> {

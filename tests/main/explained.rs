@@ -80,6 +80,15 @@ fn what_is_explained_is_what_random_programs_count() {
                 );
                 decided_by_a_run += usize::from(said.is_none());
             }
+            assert_eq!(stats.bounds, explained.bounds);
+            let least = explained.bounds;
+            assert!(
+                least.copies <= made[0] && least.copied_bytes <= made[1],
+                "seed {seed}: {least:?}, {made:?}\n{text}"
+            );
+            assert!(least.any_order_bytes <= least.peak_bytes, "seed {seed}: {least:?}");
+            let below = |step: &explain::Step| step.bound_bytes <= step.live_bytes;
+            assert!(explained.memory_over_time.iter().all(below), "seed {seed}: {explained:#?}\n{text}");
             compared += made.len();
             copies += made[0];
         }

@@ -277,6 +277,7 @@ impl Core {
     pub fn stats(&self, peak: &SharedAccount, load_ms: f64) -> Stats {
         let record = &self.record;
         let plan = &self.model.variant().plan;
+        let bounds = self.model.variant().lives.bounds;
         let gpu_ms = record.gpu_ms.summarize().map(|times| GpuTimes { min: times.min, median: times.median });
         Stats {
             device: self.model.device().kind_name().to_owned(),
@@ -300,6 +301,7 @@ impl Core {
             peak_device_bytes: peak.lock().peak,
             planned_bytes: plan.planned_bytes,
             lower_bound_bytes: plan.lower_bound_bytes,
+            bounds,
             steady_state: record.steady,
         }
     }

@@ -331,6 +331,11 @@ fn stats_text(stats: &Stats) -> String {
         "memory       peak {} B, planned {} B, lower bound {} B",
         stats.peak_device_bytes, stats.planned_bytes, stats.lower_bound_bytes
     ));
+    let b = &stats.bounds;
+    lines.push(format!(
+        "bounds       copies {} ({} B), peak {} B, in any order {} B",
+        b.copies, b.copied_bytes, b.peak_bytes, b.any_order_bytes
+    ));
     let m = &stats.memory;
     lines.push(format!("fresh        {} B", counts.fresh_bytes));
     lines.push(format!(
