@@ -1,7 +1,9 @@
 //! `explain`: every copy and allocation of a program, and memory over time.
 //!
+//! * `html`: it as a page, drawn by `page.js` with `page.css`.
 //! * `scheduled`: what a run of the host function executes, how often, with how many bytes.
 
+mod html;
 mod scheduled;
 
 use monopour_program::{Bounds, CopyNote, DYNAMIC, Kernel, Life, LifeStep, Lives, Program, TensorDesc, Variant};
@@ -9,6 +11,7 @@ use scheduled::{Account, Kind, Owner};
 use serde::Serialize;
 use std::fmt::Write as _;
 
+pub use html::page;
 pub use scheduled::KnownInput;
 
 /// The copies and allocations of one variant.
@@ -36,6 +39,12 @@ pub struct Explanation {
     pub memory_over_time: Vec<Step>,
     /// The buffers of these steps.
     pub buffers: Vec<Buffer>,
+    /// Layers of steps that repeat.
+    pub layers: Vec<Layer>,
+    /// Whether the bytes copied are the lower bound.
+    pub are_copies_proved_least: bool,
+    /// Whether the fresh bytes are the lower bound of this order.
+    pub is_memory_proved_least: bool,
 }
 
 /// A copy and its reason.
@@ -51,6 +60,34 @@ pub struct Copy {
     pub times: Option<u64>,
     /// Bytes of all executions; `None`: a run decides.
     pub total_bytes: Option<u64>,
+    /// The reason in its parts.
+    pub why: Why,
+}
+
+/// The parts of a copy's reason; each with its source location.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Why {
+    /// The rule that asks for the copy.
+    pub rule: String,
+    /// What made the contents.
+    pub definition: Option<String>,
+    /// What overwrites them.
+    pub write: Option<String>,
+    /// What reads them.
+    pub read: Option<String>,
+    /// What would avoid the copy.
+    pub avoid: Option<String>,
+}
+
+/// Steps of the same kernels that come several times, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Layer {
+    /// The first step.
+    pub first: u32,
+    /// Steps of one layer.
+    pub steps: u32,
+    /// Layers.
+    pub times: u32,
 }
 
 /// A result in the buffer of a donated input.
@@ -155,17 +192,24 @@ fn explain_variant(program: &Program, variant: &Variant, inputs: &[KnownInput]) 
         }
         _ => None,
     });
+    let fresh_bytes =
+        fresh.map(|(results, pool)| variant.plan.arena_bytes.saturating_add(results).saturating_add(pool));
+    let copied: Option<u64> = copies.iter().map(|copy| copy.total_bytes).sum();
+    let memory_over_time = memory_over_time(&variant.lives);
     Explanation {
         target: variant.target.label(),
         copied_bytes: copies.iter().filter_map(|c| c.total_bytes.or(c.bytes)).sum(),
         copies,
         donated: donated.collect(),
         allocations: transients.chain(made).collect(),
-        fresh_bytes: fresh.map(|(results, pool)| variant.plan.arena_bytes.saturating_add(results).saturating_add(pool)),
+        fresh_bytes,
         planned_bytes: variant.plan.planned_bytes,
         lower_bound_bytes: variant.plan.lower_bound_bytes,
         bounds: variant.lives.bounds,
-        memory_over_time: memory_over_time(&variant.lives),
+        layers: layers(&memory_over_time),
+        memory_over_time,
+        are_copies_proved_least: copied == Some(variant.lives.bounds.copied_bytes),
+        is_memory_proved_least: fresh_bytes == Some(variant.lives.bounds.peak_bytes),
         buffers: buffers(program, &variant.lives),
     }
 }
@@ -180,6 +224,7 @@ impl Copy {
             bytes: note.bytes,
             times: note.times,
             total_bytes,
+            why: Why::of(&note.reason),
         }
     }
 }
@@ -209,7 +254,8 @@ fn copies(variant: &Variant, account: &Account) -> Vec<Copy> {
             if site.times != Some(0) {
                 let text = |of: fn(&CopyNote) -> &String| found.map(of).cloned().unwrap_or_default();
                 let (location, reason) = (text(|n| &n.location), text(|n| &n.reason));
-                out.push(Copy { location, reason, bytes, times: site.times, total_bytes });
+                let why = Why::of(&reason);
+                out.push(Copy { location, reason, bytes, times: site.times, total_bytes, why });
             }
         }
     }
@@ -250,8 +296,54 @@ fn allocations(program: &Program, variant: &Variant, account: &Account) -> Vec<A
     out
 }
 
+impl Why {
+    /// The parts of a remark's text.
+    fn of(reason: &str) -> Why {
+        let mut why = Why { rule: reason.lines().next().unwrap_or_default().to_owned(), ..Why::default() };
+        for line in reason.lines().skip(1).map(str::trim) {
+            let part = |prefix: &str| line.strip_prefix(prefix).map(str::to_owned);
+            if let Some(text) = part("note: read by ") {
+                why.read = Some(text);
+            } else if let Some(text) = part("note: written by ") {
+                why.write = Some(text);
+            } else if let Some(text) = part("note: contents from ").or_else(|| part("note: not writable: ")) {
+                why.definition = Some(text);
+            } else if let Some(text) = part("help: ") {
+                why.avoid = Some(text);
+            }
+        }
+        why
+    }
+}
+
+/// Longest layer that is looked for.
+const MOST_LAYER_STEPS: usize = 64;
+
+/// Layers that repeat, from the first step on: of those that begin at a step, the one that covers most.
+fn layers(steps: &[Step]) -> Vec<Layer> {
+    let mut layers = vec![];
+    let mut at = 0;
+    while at < steps.len() {
+        let times = |len: usize| {
+            let equal = (at + len..steps.len()).take_while(|i| steps[*i].name == steps[*i - len].name).count();
+            1 + equal / len
+        };
+        let found = (1..=MOST_LAYER_STEPS.min(steps.len() - at)).map(|len| (len, times(len)));
+        // One step twice is no layer.
+        let found = found.filter(|(len, times)| *times > 1 && len * times > 3);
+        let best = found.max_by_key(|(len, times)| (len * times, std::cmp::Reverse(*len)));
+        let Some((len, times)) = best else {
+            at += 1;
+            continue;
+        };
+        layers.push(Layer { first: at as u32, steps: len as u32, times: times as u32 });
+        at += len * times;
+    }
+    layers
+}
+
 /// Live bytes at each step: of the buffers whose size is known.
-fn memory_over_time(lives: &Lives) -> Vec<Step> {
+pub fn memory_over_time(lives: &Lives) -> Vec<Step> {
     let mut change = vec![0i128; lives.steps.len() + 1];
     for life in &lives.buffers {
         let bytes = i128::from(life.bytes.unwrap_or(0));
@@ -327,6 +419,13 @@ fn render_one(out: &mut String, e: &Explanation) {
     let fresh = e.fresh_bytes.map_or_else(|| "as a run decides".to_owned(), |bytes| format!("{bytes} B"));
     let _ = writeln!(out, "  fresh: {fresh} (arena, most of the pool, results outside of donated inputs)");
     let b = &e.bounds;
+    let proved = |is_proved: bool| if is_proved { "proved the least" } else { "not proved the least" };
+    let _ = writeln!(
+        out,
+        "  copies are {}, memory is {}",
+        proved(e.are_copies_proved_least),
+        proved(e.is_memory_proved_least)
+    );
     let any = if b.is_any_order_exact { "in the best order" } else { "in any order" };
     let _ = writeln!(
         out,
@@ -360,8 +459,36 @@ fn place(location: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::memory_over_time;
+    use super::{Layer, Step, Why, layers, memory_over_time};
     use monopour_program::{Life, LifeStep, Lives};
+
+    #[test]
+    fn equal_layers_are_found() {
+        let steps = |names: &str| -> Vec<Step> {
+            let step = |name: char| Step {
+                step: 0,
+                name: name.to_string(),
+                location: String::new(),
+                live_bytes: 0,
+                bound_bytes: 0,
+            };
+            names.chars().map(step).collect()
+        };
+        let layer = |first, steps, times| Layer { first, steps, times };
+        assert_eq!(layers(&steps("xabcabcabcabyy")), [layer(1, 3, 3)]);
+        assert_eq!(layers(&steps("aaaa")), [layer(0, 1, 4)]);
+        assert_eq!(layers(&steps("abcdef")), []);
+    }
+
+    #[test]
+    fn reasons_have_parts() {
+        let why = Why::of(
+            "remark[B0201]: copied\n  --> a:1:2\n  note: read by x at a:3:4\n  note: written by y at a:2:1\n  help: do not",
+        );
+        assert_eq!((why.rule.as_str(), why.definition), ("remark[B0201]: copied", None));
+        assert_eq!((why.read.as_deref(), why.write.as_deref()), (Some("x at a:3:4"), Some("y at a:2:1")));
+        assert_eq!(why.avoid.as_deref(), Some("do not"));
+    }
 
     #[test]
     fn memory_rises_and_falls_with_the_lives_of_buffers() {

@@ -99,10 +99,13 @@ fn stats_and_traces_are_json() {
     assert_eq!((&stats["upload_bytes"], &stats["readback_bytes"]), (&1024.into(), &512.into()));
     assert_eq!((&stats["dispatches"], &stats["allocations"]), (&1.into(), &1.into()));
     assert_eq!(stats["steady_state"]["buffers_created"], 0);
+    // One result, which is all that is alive.
+    assert_eq!((&stats["fresh_bytes"], &stats["memory"]["results"]), (&512.into(), &512.into()));
+    assert_eq!((&stats["bounds"]["peak_bytes"], &stats["memory"]["pool"]), (&512.into(), &0.into()));
     let trace = std::fs::read_to_string(folder.join("t.json")).unwrap();
     let trace: serde_json::Value = serde_json::from_str(&trace).unwrap();
     let names: Vec<&str> = trace["traceEvents"].as_array().unwrap().iter().filter_map(|e| e["name"].as_str()).collect();
-    for name in ["bufferize", "load", "run", "main_dispatch_0", "readback"] {
+    for name in ["bufferize", "load", "run", "main_dispatch_0", "readback", "live bytes"] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
     std::fs::remove_dir_all(&folder).unwrap();

@@ -130,3 +130,42 @@ fn memory_by_use_is_all_of_it() {
     }
     assert!(compared > 0, "no program was compared");
 }
+
+/// 500 dispatches in layers of two, as `--json` prints them and as a page.
+#[test]
+fn a_page_of_500_dispatches_is_small_and_whole() {
+    let mut body = String::new();
+    for i in 0..250 {
+        let x = if i == 0 { "%x".to_owned() } else { format!("%t{}", i - 1) };
+        body += &format!(
+            "  %m{i} = linalg.matmul ins({x}, %w : tensor<4x8xf32>, tensor<8x6xf32>) outs(%y : tensor<4x6xf32>) -> tensor<4x6xf32>\n  \
+             %t{i} = linalg.matmul ins(%m{i}, %v : tensor<4x6xf32>, tensor<6x8xf32>) outs(%z : tensor<4x8xf32>) -> tensor<4x8xf32>\n"
+        );
+    }
+    let text = format!(
+        "func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %v: tensor<6x8xf32>) -> tensor<4x8xf32> {{\n  \
+         %c = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<4x6xf32>\n  %f = tensor.empty() : tensor<4x8xf32>\n  \
+         %y = linalg.fill ins(%c : f32) outs(%e : tensor<4x6xf32>) -> tensor<4x6xf32>\n  \
+         %z = linalg.fill ins(%c : f32) outs(%f : tensor<4x8xf32>) -> tensor<4x8xf32>\n{body}  return %t249 : tensor<4x8xf32>\n}}\n"
+    );
+    let (_, target) = devices().remove(0);
+    let options = CompileOptions { targets: vec![target], ..Default::default() };
+    let program = compile(text.as_bytes(), "a<b>.mlir", &options).unwrap_or_else(|e| panic!("{e}")).program;
+    let explained = explain::explain(&program);
+    let page = explain::page("a<b>.mlir", &explained).unwrap();
+    assert_eq!(explained[0].memory_over_time.len(), 500);
+    assert!(explained[0].layers.iter().any(|layer| layer.times * layer.steps > 450), "{:?}", explained[0].layers);
+    assert!(page.len() <= 1 << 20, "{} bytes", page.len());
+    // It requests nothing.
+    for word in ["http:", "https:", "src=", "href=", "@import", "fetch(", "url("] {
+        assert!(!page.contains(word), "{word}");
+    }
+    // Its numbers are those of `--json`.
+    let data = page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data, serde_json::json!({ "variants": explained }));
+    // Without the script the tables have each step.
+    assert_eq!(page.matches("<tr data-step=").count(), 500);
+    let peak = explained[0].memory_over_time.iter().map(|step| step.live_bytes).max().unwrap();
+    assert!(page.contains(&format!("{peak} B")) && page.contains("more times the 2 steps above"), "{peak}");
+}

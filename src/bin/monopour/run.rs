@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use clap::{Args, ValueEnum};
 use monopour::Program;
+use monopour::explain;
 use monopour::program::Trust;
 use monopour::runtime::{self, Device, DeviceChoice, DeviceTensor, HostForm, HostTensor, Options, Session, Stats};
 
@@ -273,7 +274,9 @@ fn execute(
         outputs = session.execute(&on_device)?;
         if args.trace.is_some() {
             trace.add("host", "run", start, trace.now_us() - start);
-            trace.spans(start, session.drain_trace());
+            let spans = session.drain_trace();
+            trace.live(start, &spans, &explain::memory_over_time(&session.variant().lives));
+            trace.spans(start, spans);
         }
     }
     trace.step("readback", || session.readback(&outputs))
