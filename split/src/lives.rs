@@ -73,8 +73,10 @@ struct Facts<'c> {
     moved: HashSet<ValueId>,
     /// Buffers whose values are not followed.
     unknown: HashSet<Value<'c>>,
-    /// Bytes of results that are inputs or constants, which no run may return.
+    /// By result: bytes that only a copy of an input or a constant puts there; all of it, if the result is one.
     returned: Vec<u64>,
+    /// What a value holds of inputs and constants, which only copies put there: bytes, less what may be overwritten.
+    carried: HashMap<ValueId, u64>,
 }
 
 impl<'c> Facts<'c> {
@@ -92,6 +94,7 @@ impl<'c> Facts<'c> {
             moved: HashSet::new(),
             unknown: HashSet::new(),
             returned: vec![],
+            carried: HashMap::new(),
         };
         for (i, argument) in body.args().into_iter().enumerate().filter(|(_, a)| a.ty().is_memref()) {
             let donated = signature.inputs.get(i).is_some_and(|input| input.donated);
@@ -174,6 +177,10 @@ impl<'c> Facts<'c> {
         step.makes.push(new);
         if let (true, Some(old), Some(covered)) = (is_part, old, covered) {
             step.updates.push(Update { old, new, kept_bytes: before.saturating_sub(covered) });
+            if let Some(bytes) = self.carried.get(&old).copied() {
+                // What is written may be over what was copied.
+                self.carried.insert(new, bytes.saturating_sub(covered));
+            }
         }
         self.holds.insert(buffer, new);
     }
@@ -196,6 +203,11 @@ impl<'c> Facts<'c> {
                     step.reads.push(Read { value, bytes: if is_whole(from) { bytes.unwrap_or(0) } else { 0 } });
                 }
                 self.write(&mut step, to, bytes);
+                let is_input = source.is_some_and(|value| self.graph.values[value].origin == Origin::ReadOnly);
+                if let (true, Some(bytes), Some(new)) = (is_input, bytes, self.holds.get(&to)) {
+                    let carried = self.carried.entry(*new).or_default();
+                    *carried = carried.saturating_add(bytes);
+                }
             }
         }
         self.touch(from);
@@ -273,6 +285,7 @@ impl<'c> Facts<'c> {
         if let Some(held) = self.holds.get(&buffer) {
             let fact = &mut self.graph.values[*held];
             fact.is_result = true;
+            self.returned.extend(self.carried.get(held).filter(|bytes| **bytes > 0));
             if fact.origin == Origin::ReadOnly && self.by_value.contains_key(&buffer) {
                 self.returned.push(fact.bytes);
             }
