@@ -6,7 +6,7 @@ use crate::options::{Strategy, TargetDescription};
 use monopour_bufferize::{Options, Stats, eliminate_empty_tensors, run_one_shot};
 use monopour_contract::attributes;
 use monopour_frontend as frontend;
-use monopour_ir::{Attr, CANONICALIZE, Context, Diagnostics, Module, Op, Rewriter, run_passes};
+use monopour_ir::{Attr, CANONICALIZE, Context, Diagnostics, Module, Op, Rewriter, ops, run_passes};
 use monopour_program::CopyNote;
 use monopour_split as split;
 use std::path::Path;
@@ -109,7 +109,7 @@ fn upstreams_bufferization(host: Op, root: Op, options: &Options) -> Result<(), 
         if donated {
             entries.push((attributes::DONATE, Attr::unit(cx)));
         }
-        entries.push(("bufferization.writable", Attr::bool(cx, donated)));
+        entries.push((ops::attributes::bufferization::WRITABLE, Attr::bool(cx, donated)));
         Attr::dict(cx, &entries)
     };
     let count = host.body().map_or(0, |body| body.args().len());

@@ -1,3 +1,5 @@
+//! Bounds of random graphs against their optima.
+
 use super::exhaustive::{fewest_bytes, least_peak, orders};
 use super::*;
 use crate::random::Random;
