@@ -26,6 +26,35 @@ pub fn target_of(device: &Device) -> TargetDescription {
     }
 }
 
+/// What decides which operands are in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strategy {
+    /// The compiler's own choice.
+    #[default]
+    Minimal,
+    /// One-Shot Bufferize's order of visits, each operand in place if it still can be.
+    Greedy,
+    /// Upstream's own passes.
+    Upstream,
+    /// Nothing is in place: each write copies its operand.
+    CopyBeforeWrite,
+}
+
+impl Strategy {
+    /// All of them, the ones that copy less first.
+    pub const ALL: [Strategy; 4] = [Strategy::Minimal, Strategy::Greedy, Strategy::Upstream, Strategy::CopyBeforeWrite];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Strategy::Minimal => "minimal",
+            Strategy::Greedy => "greedy",
+            Strategy::Upstream => "upstream",
+            Strategy::CopyBeforeWrite => "copy-before-write",
+        }
+    }
+}
+
 /// Options of [`crate::compile`].
 #[derive(Clone, Debug, Default)]
 pub struct CompileOptions {
@@ -39,6 +68,8 @@ pub struct CompileOptions {
     pub donate: Vec<String>,
     /// Sizes for symbolic dimensions of an ONNX model.
     pub dims: BTreeMap<String, i64>,
+    /// What decides which operands are in place, for comparisons.
+    pub strategy: Strategy,
     /// A transform script that replaces the generated one.
     pub schedule: Option<PathBuf>,
     /// Verify the IR after each phase (debug builds always do).

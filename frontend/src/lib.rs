@@ -5,7 +5,7 @@
 //! * [`import`]: a model file to canonical linalg, weights mapped; one file per step, in the order of `import/mod.rs`.
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
 //! * [`fuse`]: elementwise fusion and dispatches. `split_division`: quotients in maps as loops; `specialize`: fills and products as named ops; `split_reduction`: long
-//!   reductions in two; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
+//!   reductions in two; `rounded_weights`: where weights of 16 bits are rounded; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`attention`]: the dispatches of an attention as one.
 //! * [`narrow`]: factors of integer products in 8 or 16 bits, for CPUs.
 //! * [`layouts`]: channels of images in blocks or last, for CPUs.
@@ -15,7 +15,7 @@
 //! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.
 //! * [`tile`]: one `scf.forall` per dispatch. `isolate`: a dispatch in a module of its own; `transforms`: the generated
-//!   scripts; `rows_tile`, with `rows_slice`: row groups; `pack`: panels of products; `grid`: at most three grid dimensions;
+//!   scripts; `rows_tile`, with `rows_slice`: row groups; `grid`: at most three grid dimensions;
 //!   `whole_slices`: slices of whole outputs; `padded_inputs`, `padded_results`: pads inside of tiles.
 //! * [`place`]: memory spaces as tensor encodings, block mappings.
 //! * [`borders`]: fills of which insertions leave a border.
@@ -43,12 +43,12 @@ pub mod layouts;
 mod linalg;
 pub mod narrow;
 pub mod onnx;
-mod pack;
 mod padded_inputs;
 mod padded_results;
 pub mod place;
 mod products;
 mod rows;
+mod rounded_weights;
 mod rows_form;
 mod rows_slice;
 mod rows_tile;

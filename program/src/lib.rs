@@ -34,8 +34,8 @@ pub use host::HostCode;
 pub use kernel::{Access, Binding, CpuKernel, GRID_ROW, GpuKernel, Kernel, MAX_NUMBER_BYTES, fold_grid};
 pub use map::Map;
 pub use program::{
-    AllocationNote, CopyNote, DYNAMIC, InputSize, MemoryPlan, NativeCode, Program, Signature, SizeRules, TensorDesc,
-    Transient, Variant,
+    AllocationNote, Bounds, CopyNote, DYNAMIC, InputSize, Life, LifeStep, Lives, MemoryPlan, NativeCode, Program,
+    Signature, SizeRules, TensorDesc, Transient, Variant,
 };
 pub use target::{
     Backend, CpuTarget, DeviceType, GpuDescription, GpuFeature, GpuLimits, GpuRequirements, GpuTarget, Target,

@@ -164,6 +164,62 @@ pub struct Variant {
     pub copies: Vec<CopyNote>,
     /// All allocations that are neither in the arena nor a result, for `explain`.
     pub allocations: Vec<AllocationNote>,
+    /// What is alive when, and lower bounds, for `explain` and statistics.
+    pub lives: Lives,
+}
+
+/// The buffers of a host function over its dispatches, and lower bounds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lives {
+    /// Dispatches and copies of the host function's body, in order; a loop or a branch is one step.
+    pub steps: Vec<LifeStep>,
+    /// Buffers that the body allocates.
+    pub buffers: Vec<Life>,
+    /// No decisions and no plan take less, in this order or in any, or copy less.
+    pub bounds: Bounds,
+}
+
+/// A step of a host function.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LifeStep {
+    /// The kernel, or the op.
+    pub name: String,
+    /// Source location, `file:line:column`; empty when unknown.
+    pub location: String,
+    /// The least bytes alive while it runs, inputs and constants not counted, donated inputs free after their last use.
+    pub bound_bytes: u64,
+}
+
+/// A buffer of a host function.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Life {
+    /// Source location, `file:line:column`; empty when unknown.
+    pub location: String,
+    /// Bytes; `None` if they vary by run.
+    pub bytes: Option<u64>,
+    /// Offset in the arena; `None` for one of the pool, and for a result.
+    pub offset: Option<u64>,
+    /// The result that it is.
+    pub result: Option<u32>,
+    /// The first and the last step that use it; the last step of all for a result.
+    pub first: u32,
+    /// The last one, inclusive.
+    pub last: u32,
+}
+
+/// Lower bounds of a program: see `docs/lower-bounds.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Peak bytes of the steps in their order.
+    pub peak_bytes: u64,
+    /// Peak bytes of the steps in any order.
+    pub any_order_bytes: u64,
+    /// Whether some order of the steps has that peak in the bound's model; else it is what the largest step takes.
+    pub is_any_order_exact: bool,
+    /// Copies that updates of values cost.
+    pub copies: u64,
+    /// Their bytes.
+    pub copied_bytes: u64,
 }
 
 /// An allocation made by each run.

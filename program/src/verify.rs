@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::host::HostScope;
 use crate::kernel::{GpuKernel, Kernel};
-use crate::program::{DYNAMIC, MemoryPlan, Program, Signature, SizeRules, TensorDesc, Variant, tensor_bytes};
+use crate::program::{DYNAMIC, Lives, MemoryPlan, Program, Signature, SizeRules, TensorDesc, Variant, tensor_bytes};
 use crate::target::Target;
 
 type Check = Result<(), Error>;
@@ -130,6 +130,7 @@ fn verify_variant(index: usize, variant: &Variant) -> Check {
             }
         }
     }
+    verify_lives(&variant.lives)?;
     verify_plan(&variant.plan)
 }
 
@@ -143,6 +144,16 @@ fn verify_gpu_kernel(kernel: &GpuKernel) -> Check {
     // The layout of immediates requires these sizes: another one is no alignment, or longer than a number's bits.
     if let Some(size) = kernel.scalars.iter().find(|size| ![4, 8].contains(*size)) {
         return inconsistent(format!("kernel `{}` takes a number of {size} bytes, expected 4 or 8", kernel.name));
+    }
+    Ok(())
+}
+
+fn verify_lives(lives: &Lives) -> Check {
+    let steps = lives.steps.len() as u64;
+    for life in &lives.buffers {
+        if life.first > life.last || u64::from(life.last) >= steps {
+            return inconsistent(format!("a buffer is alive from step {} to {} of {steps}", life.first, life.last));
+        }
     }
     Ok(())
 }

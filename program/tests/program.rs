@@ -53,6 +53,7 @@ fn gpu_variant() -> Variant {
             times: Some(1),
         }],
         allocations: vec![AllocationNote { reason: "its size".into(), location: String::new(), bytes: None }],
+        lives: Lives { steps: vec![LifeStep { bound_bytes: 9, ..LifeStep::default() }], ..Lives::default() },
     }
 }
 
@@ -234,6 +235,8 @@ fn inconsistent_programs_are_neither_written_nor_read() {
     check(&|p| p.signature.inputs[1].name = "arg0".into(), "two inputs are named `arg0`");
     check(&|p| p.signature.results[0].donated = true, "donated");
     check(&|p| p.variants[0].plan.arena_bytes = 300, "outside the arena");
+    let late = Life { last: 1, ..Life::default() };
+    check(&|p| p.variants[0].lives.buffers.push(late.clone()), "alive from step 0 to 1 of 1");
     check(&|p| p.signature.sizes.equal[0].truncate(1), "fewer than two");
     for (wrong, name) in [
         (size(0, Some(0)), "dimension 0 of input `arg0`"),

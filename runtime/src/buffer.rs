@@ -369,6 +369,17 @@ pub(crate) enum Storage {
     Scalar(u64),
 }
 
+impl Storage {
+    /// Bytes taken from the device.
+    pub fn taken_bytes(&self) -> u64 {
+        match self {
+            Storage::Gpu(buffer) => buffer.bytes(),
+            Storage::Cpu(memory) => memory.bytes(),
+            Storage::Scalar(_) => 0,
+        }
+    }
+}
+
 /// A tensor on a device: a loan from the session's pool, returned on drop.
 ///
 /// As a donated input, a tensor is consumed: its memory passes into the program, and may return as a result.

@@ -40,8 +40,8 @@
 //!   their place without the feature `native`, and where the system is no Unix.
 //! * `validate`: kernels of programs that are not trusted.
 //! * `scalar`, `interpret`, `host_function`: host code that is data, and the choice of a form.
-//! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU, one run in `executor/run`;
-//!   `threads`: the CPU's threads, or the application's.
+//! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU, one run in `executor/run`, its memory
+//!   in `executor/meter`; `threads`: the CPU's threads, or the application's.
 //! * `choice`, `model`: the variant that runs, and a program loaded on a device, once for all sessions.
 //! * `session`: a model with the memory of its runs; `session/core`: that memory and the runs; `session/measured`: measurements;
 //!   `session/named`: runs by the names of inputs and results; `session/borrowed`: runs on the caller's slices;
@@ -87,8 +87,9 @@ pub use device::{Device, DeviceChoice, DeviceInfo, DeviceKind, InternalCounters,
 pub use error::Error;
 pub use host_function::HostForm;
 pub use model::Model;
+pub use scalar::compute as compute_scalar;
 pub use session::{LeakReport, Options, Run, Session};
-pub use stats::{GpuTimes, RunCounts, RunTimes, Stats, SteadyState};
+pub use stats::{GpuTimes, Memory, RunCounts, RunTimes, Stats, SteadyState};
 pub use threads::TaskPool;
 pub use trace::Span;
 /// The device API, in the version that [`Device::from_wgpu`] takes.

@@ -320,6 +320,12 @@ impl<B: Physical> Pool<B> {
         self.trim();
     }
 
+    /// Bytes of all buffers, lent and idle.
+    pub fn held_bytes(&self) -> u64 {
+        let state = self.state();
+        state.lent_bytes + state.idle_bytes
+    }
+
     /// Loans not yet returned.
     pub fn outstanding(&self) -> u64 {
         self.state().outstanding

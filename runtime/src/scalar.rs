@@ -7,7 +7,7 @@ use monopour_program::host::{HostType, ScalarOp};
 
 /// The value of an op; `None` for a division without a result, and a shift by the width or more. The types are those that
 /// the op's rule allows.
-pub(crate) fn compute(op: ScalarOp, types: (HostType, HostType), operands: &[u64]) -> Option<u64> {
+pub fn compute(op: ScalarOp, types: (HostType, HostType), operands: &[u64]) -> Option<u64> {
     let (ty, to) = types;
     let at = |index: usize| operands.get(index).copied().unwrap_or(0);
     let bits = if ty.is_int() || op == ScalarOp::Select {

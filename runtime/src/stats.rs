@@ -1,5 +1,6 @@
 //! Measurements of a session. Every number comes from the runs of this session, on this device.
 
+use monopour_program::Bounds;
 use serde::Serialize;
 
 /// Counts of one run.
@@ -21,6 +22,34 @@ pub struct RunCounts {
     pub scalar_reads: u64,
     /// Logical allocations, results included.
     pub allocations: u64,
+    /// Bytes of memory that the run asked for beyond inputs and constants: the arena, the most that it had of the pool at
+    /// once, and results that are not in donated buffers.
+    pub fresh_bytes: u64,
+    /// By size class: the most that it had of the pool at once, results not counted.
+    #[serde(skip)]
+    pub pool_bytes: u64,
+    /// By size class: results that are not in donated buffers.
+    #[serde(skip)]
+    pub result_bytes: u64,
+}
+
+/// Device memory of the last run, in bytes as taken from the device, by size class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// Inputs, numbers not counted.
+    pub inputs: u64,
+    /// Constants; 0 on the CPU, where they stay in the mapped file.
+    pub constants: u64,
+    /// Results, those in donated inputs not counted.
+    pub results: u64,
+    /// The arena of the transients.
+    pub arena: u64,
+    /// The most that the run had at once of the pool, without results.
+    pub pool: u64,
+    /// Buffers for readback, and between two places of one buffer; 0 on the CPU.
+    pub staging: u64,
+    /// Donated inputs that were uploaded again for the last run.
+    pub restored: u64,
 }
 
 /// Objects created by a run; all zero once the session is warm and earlier outputs are dropped.
@@ -100,12 +129,16 @@ pub struct Stats {
     /// Counts of the last run.
     #[serde(flatten)]
     pub counts: RunCounts,
+    /// Memory of the last run by use.
+    pub memory: Memory,
     /// High-water mark of device memory.
     pub peak_device_bytes: u64,
     /// Transients as planned.
     pub planned_bytes: u64,
     /// Largest sum of sizes of transients live at once.
     pub lower_bound_bytes: u64,
+    /// Lower bounds of the program, whatever is decided: peak bytes beyond inputs and constants, copies and their bytes.
+    pub bounds: Bounds,
     /// Objects created by the last run.
     pub steady_state: SteadyState,
 }

@@ -11,7 +11,7 @@
 //!
 //! * [`host_data`]: the scheduled host function as data.
 //!
-//! Besides: [`copies`] lists the copies of a run, [`constants`] moves the weights into the program, `error` has the
+//! Besides: [`copies`] lists the copies of a run, [`lives`] what is alive when with lower bounds, [`constants`] moves the weights into the program, `error` has the
 //! diagnostics.
 
 pub mod borders;
@@ -22,6 +22,7 @@ pub mod constants;
 pub mod copies;
 mod error;
 pub mod host_data;
+pub mod lives;
 mod merge;
 pub mod outline;
 pub mod plan;

@@ -30,7 +30,7 @@ pub(super) fn emit<'c>(job: &mut Job<'c, '_>, stage: Scheduled<'c>) -> Result<Em
     };
     let host_data = split::host_data::run(stage.planned.model.host())?;
     job.dump("host", || host_data.to_string());
-    let Scheduled { planned: Planned { model, copies, plan, pooled }, schedule } = stage;
+    let Scheduled { planned: Planned { model, copies, plan, pooled, lives }, schedule } = stage;
     let variant = Variant {
         target,
         kernels,
@@ -40,6 +40,7 @@ pub(super) fn emit<'c>(job: &mut Job<'c, '_>, stage: Scheduled<'c>) -> Result<Em
         plan: memory_plan(plan),
         copies,
         allocations: pooled.into_iter().map(allocation).collect(),
+        lives,
     };
     Ok(Emitted { model, variant, constants: schedule.constants })
 }

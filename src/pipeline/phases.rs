@@ -2,10 +2,11 @@
 
 use super::stages::{Model, OnMemrefs, OnTensors, Outlined, Planned, Scheduled, Source, Tiled};
 use super::{Job, copies, signature};
-use crate::options::TargetDescription;
-use monopour_bufferize::{Options, eliminate_empty_tensors, run_one_shot};
+use crate::options::{Strategy, TargetDescription};
+use monopour_bufferize::{Options, Stats, eliminate_empty_tensors, run_one_shot};
+use monopour_contract::attributes;
 use monopour_frontend as frontend;
-use monopour_ir::{CANONICALIZE, Context, Diagnostics, Module, run_passes};
+use monopour_ir::{Attr, CANONICALIZE, Context, Diagnostics, Module, Op, Rewriter, ops, run_passes};
 use monopour_program::CopyNote;
 use monopour_split as split;
 use std::path::Path;
@@ -73,15 +74,55 @@ pub(super) fn place<'c>(job: &mut Job<'c, '_>, stage: Tiled<'c>) -> Result<Tiled
 
 pub(super) fn bufferize<'c>(job: &mut Job<'c, '_>, Tiled { model }: Tiled<'c>) -> Result<OnMemrefs<'c>, Diagnostics> {
     let root = model.module.op();
-    let options = Options { use_encoding_for_memory_space: job.is_gpu(), ..Options::pipeline() };
-    eliminate_empty_tensors(root, &options)?;
-    let stats = run_one_shot(root, &options)?;
+    let options = Options {
+        use_encoding_for_memory_space: job.is_gpu(),
+        copy_before_write: job.options.strategy == Strategy::CopyBeforeWrite,
+        ..Options::pipeline()
+    };
+    let stats = match job.options.strategy {
+        Strategy::Upstream => {
+            upstreams_bufferization(model.host(), root, &options)?;
+            Stats::default()
+        }
+        Strategy::CopyBeforeWrite => run_one_shot(root, &options)?,
+        Strategy::Minimal | Strategy::Greedy => {
+            eliminate_empty_tensors(root, &options)?;
+            run_one_shot(root, &options)?
+        }
+    };
     job.report.in_place += stats.in_place as usize;
     job.report.out_of_place += stats.out_of_place as usize;
     let inserted = note_copies(job, stats.remarks, &stats.remark_bytes);
     // Subviews of one slice become one value, and a copy of a slice to itself folds away.
     run_passes(root, &format!("builtin.module({CANONICALIZE},cse,{CANONICALIZE})"))?;
     Ok(OnMemrefs { model, inserted })
+}
+
+/// Upstream's passes, under the same rules for the entry's arguments.
+fn upstreams_bufferization(host: Op, root: Op, options: &Options) -> Result<(), Diagnostics> {
+    let cx = root.context();
+    let mut rw = Rewriter::new(cx);
+    let given = host.attr("arg_attrs").and_then(|attrs| attrs.as_array()).unwrap_or_default();
+    let writable = |i: usize| {
+        let own = given.get(i).copied();
+        let donated = own.is_some_and(|attrs| attrs.get(attributes::DONATE).is_some());
+        let mut entries: Vec<(&str, Attr)> = vec![];
+        if donated {
+            entries.push((attributes::DONATE, Attr::unit(cx)));
+        }
+        entries.push((ops::attributes::bufferization::WRITABLE, Attr::bool(cx, donated)));
+        Attr::dict(cx, &entries)
+    };
+    let count = host.body().map_or(0, |body| body.args().len());
+    let attrs: Vec<Attr> = (0..count).map(writable).collect();
+    rw.set_attr(host, "arg_attrs", Attr::array(cx, &attrs));
+    let in_spaces = options.use_encoding_for_memory_space;
+    let passes = format!(
+        "builtin.module(eliminate-empty-tensors,one-shot-bufferize{{allow-return-allocs-from-loops \
+         bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map \
+         use-encoding-for-memory-space={in_spaces}}})"
+    );
+    run_passes(root, &passes)
 }
 
 /// Every copy that a phase inserted, with its reason; a new buffer without contents is not one.
@@ -125,11 +166,13 @@ pub(super) fn distribute<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Resu
 
 pub(super) fn plan<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Result<Planned<'c>, Diagnostics> {
     let Outlined { model, inserted, kernel_copies } = stage;
+    let mut lives = split::lives::run(&model.module, model.host(), &model.signature);
     let plan = split::plan::run(&model.module, model.host())?;
+    split::lives::place(&mut lives, &plan);
     let pooled = split::plan::pooled(model.host());
     let sites = split::copies::of_host(&model.module, model.host(), &kernel_copies, job.is_gpu());
     let copies = copies::explained(&sites, inserted);
-    Ok(Planned { model, copies, plan, pooled })
+    Ok(Planned { model, copies, plan, pooled, lives })
 }
 
 pub(super) fn schedule<'c>(job: &mut Job<'c, '_>, planned: Planned<'c>) -> Result<Scheduled<'c>, Diagnostics> {

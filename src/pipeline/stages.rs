@@ -71,6 +71,8 @@ pub(super) struct Planned<'c> {
     pub(super) plan: split::plan::Report,
     /// The allocations outside of the arena.
     pub(super) pooled: Vec<split::plan::Pooled>,
+    /// What is alive when, and lower bounds.
+    pub(super) lives: monopour_program::Lives,
 }
 
 /// A host function of runtime calls.

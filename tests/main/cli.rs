@@ -99,10 +99,13 @@ fn stats_and_traces_are_json() {
     assert_eq!((&stats["upload_bytes"], &stats["readback_bytes"]), (&1024.into(), &512.into()));
     assert_eq!((&stats["dispatches"], &stats["allocations"]), (&1.into(), &1.into()));
     assert_eq!(stats["steady_state"]["buffers_created"], 0);
+    // One result, which is all that is alive.
+    assert_eq!((&stats["fresh_bytes"], &stats["memory"]["results"]), (&512.into(), &512.into()));
+    assert_eq!((&stats["bounds"]["peak_bytes"], &stats["memory"]["pool"]), (&512.into(), &0.into()));
     let trace = std::fs::read_to_string(folder.join("t.json")).unwrap();
     let trace: serde_json::Value = serde_json::from_str(&trace).unwrap();
     let names: Vec<&str> = trace["traceEvents"].as_array().unwrap().iter().filter_map(|e| e["name"].as_str()).collect();
-    for name in ["bufferize", "load", "run", "main_dispatch_0", "readback"] {
+    for name in ["bufferize", "load", "run", "main_dispatch_0", "readback", "live bytes"] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
@@ -376,4 +379,30 @@ fn the_host_function_runs_in_both_forms_and_machine_code_needs_trust() {
         assert_eq!(trusted, done(&folder, &[&run[..], &["--untrusted"]].concat()));
         fails(&folder, &[&run[..], &["--untrusted", "--host", "native"]].concat(), 1, "error[R0020]");
     }
+}
+
+/// Each strategy computes the same, and the ones that look for what is in place copy no more than the one that does not.
+#[test]
+fn strategies_are_compared_on_one_program() {
+    let folder = folder("bench");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/copies");
+    let models = ["jacobi", "fan_out", "stencil_twin"].map(|name| root.join(format!("{name}.mlir")));
+    let models = models.each_ref().map(|model| model.to_str().unwrap());
+    let args = ["bench", "--device", "cpu", "--repeat", "3", "--html", "b.html"];
+    let out = done(&folder, &[&args[..], &models, &["--json"]].concat());
+    let measured: serde_json::Value = serde_json::from_str(&out).unwrap();
+    for program in measured["programs"].as_array().unwrap() {
+        let modes = program["modes"].as_array().unwrap();
+        let names: Vec<&str> = modes.iter().map(|mode| mode["mode"].as_str().unwrap()).collect();
+        assert_eq!(names, ["minimal", "greedy", "upstream", "copy-before-write"]);
+        let number = |mode: usize, field: &str| modes[mode][field].as_u64().unwrap();
+        assert!(number(0, "copied_bytes") >= number(0, "lower_bound_copied_bytes"), "{program}");
+        assert!(number(1, "copied_bytes") < number(3, "copied_bytes"), "{program}");
+        assert!(number(1, "peak_bytes") <= number(3, "peak_bytes"), "{program}");
+        assert!(modes.iter().all(|mode| mode["run_ms"].as_f64().unwrap() > 0.0), "{program}");
+    }
+    let page = std::fs::read_to_string(folder.join("b.html")).unwrap();
+    assert_eq!(page.matches("<tr>").count(), 1 + 3 * 4, "{page}");
+    fails(&folder, &["bench", "no.mlir", "--device", "cpu"], 1, "error[I0031]");
+    std::fs::remove_dir_all(&folder).unwrap();
 }

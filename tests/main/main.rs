@@ -11,6 +11,7 @@ mod copies;
 mod damage;
 mod emulated;
 mod example;
+mod explained;
 mod host;
 mod long_models;
 #[path = "../../runtime/examples/serve/measure.rs"]

@@ -20,9 +20,9 @@ mod scalar;
 mod text;
 mod verify;
 
-use monopour_contract::RuntimeFunction;
 use serde::{Deserialize, Serialize};
 
+pub use monopour_contract::RuntimeFunction;
 pub use scalar::{Rule, ScalarOp};
 pub use verify::HostScope;
 

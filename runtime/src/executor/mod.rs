@@ -5,6 +5,7 @@
 
 pub(crate) mod cpu;
 pub(crate) mod gpu;
+mod meter;
 pub(crate) mod numbers;
 mod run;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use monopour_program::{DType, TensorDesc};
 
+use super::meter::Meter;
 use super::{Arena, Arg, Backend, Copy, Engine, Input, Outcome, Place, Value};
 use crate::cancel::Cancel;
 use crate::error::Error;
@@ -83,6 +84,10 @@ pub(super) struct Run<'e, B: Backend> {
     message: Vec<u8>,
     results: Vec<Owed<B::Buffer>>,
     counts: RunCounts,
+    /// Allocations in bytes asked for, and in bytes by size class; the arena's bytes.
+    asked: Meter,
+    by_class: Meter,
+    arena_bytes: u64,
     cancel: &'e Cancel,
 }
 
@@ -127,11 +132,18 @@ impl<'e, B: Backend> Run<'e, B> {
             message: Vec::new(),
             results: results.iter().map(owed).collect(),
             counts: RunCounts::default(),
+            asked: Meter::default(),
+            by_class: Meter::default(),
+            arena_bytes: 0,
             cancel,
         }
     }
 
-    pub fn into_outcome(self) -> Result<Outcome<B::Buffer>, Error> {
+    pub fn into_outcome(mut self) -> Result<Outcome<B::Buffer>, Error> {
+        self.counts.pool_bytes = self.by_class.most_freed();
+        self.counts.result_bytes = self.by_class.kept();
+        let parts = [self.arena_bytes, self.asked.most_freed(), self.asked.kept()];
+        self.counts.fresh_bytes = parts.into_iter().fold(0, u64::saturating_add);
         let leaked = self.slots.iter().filter(|slot| slot.origin == Origin::Allocated && slot.place.is_some());
         let leaked = leaked.count() as u64;
         let results = self.results.into_iter().enumerate().map(|(position, owed)| {
@@ -301,7 +313,11 @@ impl<B: Backend> HostCalls for Run<'_, B> {
         let bytes = size(bytes, "allocation")?;
         let loan = self.engine.take(bytes)?;
         self.counts.allocations += 1;
-        Ok(self.push(Place::own(Arc::new(loan)), bytes, Origin::Allocated))
+        let taken = loan.bytes();
+        let handle = self.push(Place::own(Arc::new(loan)), bytes, Origin::Allocated);
+        self.asked.made(handle as u64, bytes);
+        self.by_class.made(handle as u64, taken);
+        Ok(handle)
     }
 
     fn arena(&mut self, bytes: i64) -> Result<i64, Error> {
@@ -309,6 +325,7 @@ impl<B: Backend> HostCalls for Run<'_, B> {
             return Err(Error::host_code("the arena is asked for twice"));
         }
         let bytes = size(bytes, "arena")?;
+        self.arena_bytes = bytes;
         let kept = self.engine.arena.take().filter(|arena| arena.buffer.bytes() >= bytes);
         let arena = match kept {
             Some(arena) => arena,
@@ -332,6 +349,8 @@ impl<B: Backend> HostCalls for Run<'_, B> {
         self.slots[slot].place = None;
         if self.slots[slot].origin == Origin::Allocated {
             self.vacant.push(slot);
+            self.asked.freed(handle as u64);
+            self.by_class.freed(handle as u64);
         }
         Ok(())
     }

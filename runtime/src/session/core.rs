@@ -17,7 +17,7 @@ use crate::pool::{Physical, Pool, SharedAccount};
 use crate::readback;
 use crate::session::measured::{Created, Record};
 use crate::session::{LeakReport, Options};
-use crate::stats::{GpuTimes, RunCounts, Stats, SteadyState};
+use crate::stats::{GpuTimes, Memory as Usage, RunCounts, Stats, SteadyState};
 use crate::threads::{Cost, Threads};
 use crate::trace::{Recorder, Span};
 use crate::upload::Uploader;
@@ -147,6 +147,7 @@ impl Core {
     pub fn start(&mut self, claims: Vec<Claim>, cancel: &Cancel) -> Result<Started, Error> {
         let descs = &self.model.signature().results;
         let before = self.created();
+        self.record.input_bytes = claims.iter().map(|claim| claim.storage.taken_bytes()).sum();
         match &mut self.engine {
             AnyEngine::Gpu { engine, .. } => engine.backend.recorder.begin_run(),
             AnyEngine::Cpu(engine) => engine.backend.recorder.begin_run(),
@@ -263,6 +264,7 @@ impl Core {
     pub fn stats(&self, peak: &SharedAccount, load_ms: f64) -> Stats {
         let record = &self.record;
         let plan = &self.model.variant().plan;
+        let bounds = self.model.variant().lives.bounds;
         let gpu_ms = record.gpu_ms.summarize().map(|times| GpuTimes { min: times.min, median: times.median });
         Stats {
             device: self.model.device().kind_name().to_owned(),
@@ -282,11 +284,30 @@ impl Core {
             readback_ms: record.readback.0,
             readback_bytes: record.readback.1,
             counts: record.counts,
+            memory: self.memory(),
             peak_device_bytes: peak.lock().peak,
             planned_bytes: plan.planned_bytes,
             lower_bound_bytes: plan.lower_bound_bytes,
+            bounds,
             steady_state: record.steady,
         }
+    }
+
+    /// The memory of the last run by use.
+    fn memory(&self) -> Usage {
+        let RunCounts { pool_bytes, result_bytes, .. } = self.record.counts;
+        let (constants, arena, staging) = match &self.engine {
+            AnyEngine::Gpu { engine, staging, .. } => {
+                let (constants, arena) = lasting(engine);
+                (constants, arena, staging.held_bytes() + engine.backend.scratch_bytes())
+            }
+            AnyEngine::Cpu(engine) => {
+                let (constants, arena) = lasting(engine);
+                (constants, arena, 0)
+            }
+        };
+        let inputs = self.record.input_bytes;
+        Usage { inputs, constants, results: result_bytes, arena, pool: pool_bytes, staging, restored: 0 }
     }
 
     /// Takes the spans of the runs so far.
@@ -503,6 +524,12 @@ fn unwrap<B: Physical>(claims: Vec<Claim>, take: impl Fn(Storage) -> Option<Valu
         Ok(Input { value, bytes, shape, donated })
     });
     inputs.collect()
+}
+
+/// Bytes of an engine's constants and of its arena.
+fn lasting<B: Backend>(engine: &Engine<B>) -> (u64, u64) {
+    let constants = engine.constants.iter().map(|constant| constant.buffer.bytes()).sum();
+    (constants, engine.arena.as_ref().map_or(0, |arena| arena.buffer.bytes()))
 }
 
 /// Closes an engine's pool and counts the loans that the session does not hold itself.

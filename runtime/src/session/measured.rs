@@ -13,6 +13,8 @@ pub(super) struct Record {
     pub upload: (f64, u64),
     pub readback: (f64, u64),
     pub counts: RunCounts,
+    /// Bytes of the last run's inputs on the device.
+    pub input_bytes: u64,
     pub steady: SteadyState,
     pub unfreed: u64,
 }

@@ -94,6 +94,7 @@ pub fn cpu_variant(object: Vec<u8>, kernels: &[(&str, u32, u32)]) -> Variant {
         plan: MemoryPlan::default(),
         copies: vec![],
         allocations: vec![],
+        lives: Lives::default(),
     }
 }
 
@@ -130,6 +131,7 @@ pub fn gpu_variant(object: Vec<u8>, kernels: Vec<Kernel>) -> Variant {
         plan: MemoryPlan::default(),
         copies: vec![],
         allocations: vec![],
+        lives: Lives::default(),
     }
 }
 

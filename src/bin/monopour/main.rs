@@ -4,6 +4,8 @@
 //! Results go to standard output, everything else to standard error.
 
 #[cfg(feature = "compiler")]
+mod bench;
+#[cfg(feature = "compiler")]
 mod compile;
 mod devices;
 #[cfg(feature = "compiler")]
@@ -69,6 +71,8 @@ enum Command {
     },
     #[cfg(feature = "compiler")]
     Explain(explain::ExplainArgs),
+    #[cfg(feature = "compiler")]
+    Bench(bench::BenchArgs),
     Inspect(inspect::InspectArgs),
     Plan(plan::PlanArgs),
     Devices(devices::DevicesArgs),
@@ -116,6 +120,8 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         },
         #[cfg(feature = "compiler")]
         Command::Explain(args) => explain::run(&args),
+        #[cfg(feature = "compiler")]
+        Command::Bench(args) => bench::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Devices(args) => devices::run(&args),

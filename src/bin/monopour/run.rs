@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use clap::{Args, ValueEnum};
 use monopour::Program;
+use monopour::explain;
 use monopour::program::Trust;
 use monopour::runtime::{self, Device, DeviceChoice, DeviceTensor, HostForm, HostTensor, Options, Session, Stats};
 
@@ -147,6 +148,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     drop(progress);
     let mut stats = session.stats();
     stats.compile_ms = compile_ms;
+    // Each run after the first got its donated inputs anew.
+    let restored = descs.inputs.iter().zip(&given).filter(|(desc, _)| desc.donated && args.warmup + args.repeat > 0);
+    stats.memory.restored = restored.map(|(_, tensor)| tensor.data().len() as u64).sum();
     drop(session);
 
     if let Some(folder) = &args.outputs {
@@ -270,7 +274,9 @@ fn execute(
         outputs = session.execute(&on_device)?;
         if args.trace.is_some() {
             trace.add("host", "run", start, trace.now_us() - start);
-            trace.spans(start, session.drain_trace());
+            let spans = session.drain_trace();
+            trace.live(start, &spans, &explain::memory_over_time(&session.variant().lives));
+            trace.spans(start, spans);
         }
     }
     trace.step("readback", || session.readback(&outputs))
@@ -327,6 +333,17 @@ fn stats_text(stats: &Stats) -> String {
     lines.push(format!(
         "memory       peak {} B, planned {} B, lower bound {} B",
         stats.peak_device_bytes, stats.planned_bytes, stats.lower_bound_bytes
+    ));
+    let b = &stats.bounds;
+    lines.push(format!(
+        "bounds       copies {} ({} B), peak {} B, in any order {} B",
+        b.copies, b.copied_bytes, b.peak_bytes, b.any_order_bytes
+    ));
+    let m = &stats.memory;
+    lines.push(format!("fresh        {} B", counts.fresh_bytes));
+    lines.push(format!(
+        "taken        inputs {} B, constants {}, results {}, arena {}, pool {}, staging {}, restored {}",
+        m.inputs, m.constants, m.results, m.arena, m.pool, m.staging, m.restored
     ));
     let steady = &stats.steady_state;
     lines.push(format!(

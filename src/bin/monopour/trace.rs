@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use monopour::explain::Step;
 use monopour::program::write_atomically;
 use monopour::runtime::Span;
 use serde_json::{Value, json};
@@ -48,6 +49,20 @@ impl Trace {
     pub fn spans(&mut self, start_us: f64, spans: Vec<Span>) {
         for span in spans {
             self.add(span.track, &span.name, start_us + span.start_us, span.duration_us);
+        }
+    }
+
+    /// Adds the live bytes of a run that began at `start_us`, each with the dispatch from which on they are.
+    pub fn live(&mut self, start_us: f64, spans: &[Span], steps: &[Step]) {
+        let mut at = 0;
+        for span in spans {
+            // Dispatches of a loop or a branch, which is one step, have names of their own.
+            let Some(next) = steps[at..].iter().position(|step| step.name == span.name) else { continue };
+            let step = &steps[at + next];
+            at += next + 1;
+            let bytes = json!({ "live": step.live_bytes, "at least": step.bound_bytes });
+            let ts = start_us + span.start_us;
+            self.events.push(json!({ "name": "live bytes", "ph": "C", "pid": 1, "ts": ts, "args": bytes }));
         }
     }
 

@@ -104,6 +104,11 @@ impl GpuBackend {
         self.idle_scratch.extend(self.scratch.drain(..).map(|buffer| (buffer, 0)));
     }
 
+    /// Bytes of intermediate buffers.
+    pub(crate) fn scratch_bytes(&self) -> u64 {
+        self.scratch.iter().chain(self.idle_scratch.iter().map(|(buffer, _)| buffer)).map(|b| b.buffer.size()).sum()
+    }
+
     /// Frees intermediate buffers that no run of late has used.
     pub(super) fn age_scratch(&mut self) {
         let (account, groups) = (&self.account, &mut self.bind_groups);
