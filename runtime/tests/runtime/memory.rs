@@ -77,9 +77,9 @@ fn check_sizes(device: &Device, program: &Arc<Program>) {
     println!(
         "{peak} bytes at most, {most} for the largest run; most resident bytes of each 1,000 runs {by_thousand:?}"
     );
-    // The pool holds more or less from run to run; what is beside it does not grow after the first thousand.
+    // The pool holds up to twice the largest need, more or less from run to run; beside it nothing grows.
     if let [_, second, .., last] = by_thousand[..] {
-        assert!(last <= second + most, "resident bytes grow: {by_thousand:?}");
+        assert!(last <= second + 2 * most, "resident bytes grow: {by_thousand:?}");
     }
     assert!(peak <= 2 * most, "{peak} bytes at most, {most} for the largest run");
     // After many small runs the memory of the large ones is given back.
