@@ -194,6 +194,8 @@ pub struct Facts {
     pub(crate) value_is_read: IndexVec<ValueId, bool>,
     /// Pairs of values that may alias, whatever is decided.
     pub(crate) shared: Vec<(ValueId, ValueId)>,
+    /// The region that defines each symbol of slices, where it is known.
+    pub(crate) symbol_scopes: Vec<Option<RegionId>>,
 }
 
 impl Facts {
@@ -361,6 +363,11 @@ impl Facts {
     /// Pairs of values that may alias, whatever is decided.
     pub fn shared_values(&self) -> &[(ValueId, ValueId)] {
         &self.shared
+    }
+
+    /// The region in which a symbol of slices is defined: it has one value for each run of the region. `None`: unknown.
+    pub fn symbol_scope(&self, symbol: u32) -> Option<RegionId> {
+        self.symbol_scopes.get(symbol as usize).copied().flatten()
     }
 
     /// Whether the edge goes from a slice to its container.

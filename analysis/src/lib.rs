@@ -11,7 +11,7 @@
 //! * [`facts`] and [`builder`]: facts about one function on tensors (`makers`: the value that a write makes).
 //! * `blocks`, `numbering`, `dominance`, `cycles`, `beside`: dominators, positions, order in time, cycles, other branches.
 //! * `definitions`, `intervals`: definitions behind a value, positions that conflict with a read.
-//! * `subsets`, `revisits`: values that are the same slice.
+//! * `subsets`, `revisits`: values that are the same slice; `footprints`: slices that have no element in common.
 //! * `placement`, `order`: options and terms of decisions, the order of visits.
 //! * `alias_sets`, `classes`, `classes/`, `trees`: alias classes with the conflict rules.
 //! * [`one_shot`]: which operands are in place, and why the others are not; `decisions`, `equivalence`: its result.
@@ -41,6 +41,7 @@ pub mod effects;
 mod equivalence;
 pub mod explain;
 pub mod facts;
+mod footprints;
 mod forest;
 pub mod index;
 mod intervals;
@@ -68,6 +69,8 @@ mod trees;
 mod blocks_tests;
 #[cfg(test)]
 mod complexity_tests;
+#[cfg(test)]
+mod footprints_tests;
 #[cfg(test)]
 mod generate;
 #[cfg(test)]

@@ -77,5 +77,5 @@ pub use one_shot::{
     Chooser, FunctionAnalysis, Stats, analyse, run_one_shot, run_one_shot_into, run_with_analysis, run_with_decisions,
     run_with_models,
 };
-pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
+pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, Strategy, UnknownTypeConversion};
 pub use rewriting::Rewriting;

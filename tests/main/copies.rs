@@ -1,5 +1,5 @@
 //! Programs whose least number of copies is known: right values with and without donated inputs, on every kind of device,
-//! and no more copies than upstream's bufferization leaves under the same rules for arguments.
+//! and no more copies than are known to be needed.
 
 use crate::backend::{explained_copies, from_runtime};
 use crate::host::{compare, devices, evaluated, f32s, index, ramp, raw, run, source};
@@ -8,8 +8,8 @@ use monopour::runtime::HostTensor;
 use monopour_ir::{Context, Module};
 use monopour_testkit::approx::{self, Tolerance};
 
-/// A program, its donated inputs, and the copies of a run that upstream's bufferization leaves for them.
-fn check(name: &str, donate: &[&str], upstream: u64, inputs: &[HostTensor], expected: &[HostTensor]) {
+/// A program, its donated inputs, and the most copies of a run with them.
+fn check(name: &str, donate: &[&str], most: u64, inputs: &[HostTensor], expected: &[HostTensor]) {
     let meant = evaluated(&source(&format!("copies/{name}")), inputs);
     for (value, expected) in meant.iter().zip(expected) {
         let rounding = Tolerance { absolute: 1e-5, relative: 1e-5 };
@@ -21,7 +21,7 @@ fn check(name: &str, donate: &[&str], upstream: u64, inputs: &[HostTensor], expe
             compare(name, &results, expected);
             assert!(leaks.is_clean(), "{name} on {}: {leaks:?}", stats.device);
             let copies = stats.counts.copies;
-            assert!(donate.is_empty() || copies <= upstream, "{name} on {}: {copies} copies", stats.device);
+            assert!(donate.is_empty() || copies <= most, "{name} on {}: {copies} copies", stats.device);
             let steady = stats.steady_state;
             assert_eq!((steady.buffers_created, steady.pipelines_created), (0, 0), "{name} on {}", stats.device);
         }
@@ -52,7 +52,7 @@ fn q03_disjoint_slices_loop() {
     let t = ramp(2048);
     let expected: Vec<f32> =
         t.iter().enumerate().map(|(i, v)| if i < 1024 { v + 3.0 * t[i + 1024] } else { *v }).collect();
-    check("q03_disjoint_slices_loop", &["arg0"], 2, &[f32s(&[2048], &t), index(3)], &[f32s(&[2048], &expected)]);
+    check("q03_disjoint_slices_loop", &["arg0"], 0, &[f32s(&[2048], &t), index(3)], &[f32s(&[2048], &expected)]);
 }
 
 #[test]
@@ -64,7 +64,8 @@ fn q04_kv_cache() {
     let dots = f32s(&[37], &dots.collect::<Vec<_>>());
     let inputs =
         [f32s(&[4096, 128], &cache), f32s(&[1, 128], &row), f32s(&[128], &q), f32s(&[37], &out), index(p as i64)];
-    check("q04_kv_cache", &["arg0", "arg3"], 2, &inputs, &[f32s(&[4096, 128], &new), dots]);
+    // The new row.
+    check("q04_kv_cache", &["arg0", "arg3"], 1, &inputs, &[f32s(&[4096, 128], &new), dots]);
 }
 
 #[test]

@@ -18,7 +18,14 @@ impl Classes<'_> {
             return self.is_conflict_on_op(read, write);
         }
         let hit = self.intervals.contains(read, self.position(write)) || self.is_conflict_at_definition(read, write);
-        hit && !self.slices_exclude(read, write)
+        hit && !self.slices_exclude(read, write) && !self.are_disjoint(read, write)
+    }
+
+    /// Whether the two touch no common element, as far as that counts.
+    pub(super) fn are_disjoint(&self, read: OperandId, write: OperandId) -> bool {
+        let Some(footprints) = &self.footprints else { return false };
+        let scope = self.structure.repeated(self.facts, self.facts.operands()[read].op, self.summary(read).repetitive);
+        footprints.are_disjoint(self.facts, read, write, scope)
     }
 
     /// The write is on the operation of the read's first definition, and does not define that value.
@@ -49,7 +56,7 @@ impl Classes<'_> {
                 || (used.elementwise
                     && stored.elementwise
                     && self.subsets.are_same_buffer(self.facts, used.value, stored.value)));
-        !excluded && !self.slices_exclude(read, write)
+        !excluded && !self.slices_exclude(read, write) && !self.are_disjoint(read, write)
     }
 
     fn slices_exclude(&self, read: OperandId, write: OperandId) -> bool {
