@@ -15,6 +15,7 @@
 //! * `placement`, `order`: options and terms of decisions, the order of visits.
 //! * `alias_sets`, `classes`, `classes/`, `trees`: alias classes with the conflict rules.
 //! * [`one_shot`]: which operands are in place, and why the others are not; `decisions`, `equivalence`: its result.
+//! * [`reuse`]: new tensors that are made in a buffer that has served its purpose.
 //! * [`calls`]: summaries of decided functions for their callers.
 //! * [`checker`], `checker/`, `terms`: an independent check of decisions by abstract execution.
 //! * [`ownership`], `nesting`: where each allocation of a structured function on memrefs is freed.
@@ -59,6 +60,7 @@ pub mod print;
 pub mod random;
 #[cfg(test)]
 mod reference;
+pub mod reuse;
 mod revisits;
 mod subsets;
 mod terms;
@@ -83,5 +85,7 @@ mod ownership_tests;
 mod plan_tests;
 #[cfg(test)]
 mod property_tests;
+#[cfg(test)]
+mod reuse_tests;
 #[cfg(test)]
 mod shared_memory_tests;

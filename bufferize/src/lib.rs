@@ -14,7 +14,8 @@
 //! * `analysis`, `annotate`: the analysis as a trait, and decisions as attributes.
 //! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
 //! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
-//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`empty_tensor_to_alloc_tensor()`]: passes before;
+//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, 
+//!   [`reuse_buffers()`], [`empty_tensor_to_alloc_tensor()`]: passes before;
 //!   [`finalize()`] ends partial runs.
 //!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
@@ -58,6 +59,7 @@ pub mod op_model;
 mod options;
 mod own_place;
 mod remarks;
+mod reuse_buffers;
 mod rewrite;
 mod rewriting;
 mod scope;
@@ -78,4 +80,5 @@ pub use one_shot::{
     run_with_models,
 };
 pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, Strategy, UnknownTypeConversion};
+pub use reuse_buffers::reuse_buffers;
 pub use rewriting::Rewriting;
