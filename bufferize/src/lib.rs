@@ -14,7 +14,7 @@
 //! * `analysis`, `annotate`: the analysis as a trait, and decisions as attributes.
 //! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
 //! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
-//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, 
+//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`move_reads()`],
 //!   [`reuse_buffers()`], [`empty_tensor_to_alloc_tensor()`]: passes before;
 //!   [`finalize()`] ends partial runs.
 //!
@@ -54,6 +54,7 @@ mod loaded_globals;
 mod loop_copies;
 mod memref_types;
 mod models;
+mod move_reads;
 mod one_shot;
 pub mod op_model;
 mod options;
@@ -75,6 +76,7 @@ pub use buffer_type::BufferTypes;
 pub use eliminate_empty_tensors::{Eliminated, eliminate_empty_tensors, eliminate_empty_tensors_into};
 pub use empty_tensor_to_alloc_tensor::empty_tensor_to_alloc_tensor;
 pub use finalize::{Finalized, finalize};
+pub use move_reads::move_reads;
 pub use one_shot::{
     Chooser, FunctionAnalysis, Stats, analyse, run_one_shot, run_one_shot_into, run_with_analysis, run_with_decisions,
     run_with_models,

@@ -3,7 +3,7 @@
 use super::stages::{Model, OnMemrefs, OnTensors, Outlined, Planned, Scheduled, Source, Tiled};
 use super::{Job, copies, signature};
 use crate::options::TargetDescription;
-use monopour_bufferize::{Options, eliminate_empty_tensors, reuse_buffers, run_one_shot};
+use monopour_bufferize::{Options, eliminate_empty_tensors, move_reads, reuse_buffers, run_one_shot};
 use monopour_frontend as frontend;
 use monopour_ir::{CANONICALIZE, Context, Diagnostics, Module, run_passes};
 use monopour_program::CopyNote;
@@ -74,6 +74,7 @@ pub(super) fn bufferize<'c>(job: &mut Job<'c, '_>, Tiled { model }: Tiled<'c>) -
     let root = model.module.op();
     let options = Options { use_encoding_for_memory_space: job.is_gpu(), ..Options::pipeline() };
     eliminate_empty_tensors(root, &options)?;
+    move_reads(root, &options)?;
     reuse_buffers(root, &options)?;
     let stats = run_one_shot(root, &options)?;
     job.report.in_place += stats.in_place as usize;

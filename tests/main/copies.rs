@@ -106,7 +106,7 @@ fn q08_reorder_read() {
     let mut new = t.clone();
     new[5] = 3.0;
     let inputs = [f32s(&[1024], &t), f32s(&[], &[3.0]), index(5)];
-    check("q08_reorder_read", &["arg0"], (1, 4096), &inputs, &[f32s(&[1024], &new), f32s(&[], &[t[5]])]);
+    check("q08_reorder_read", &["arg0"], (0, 0), &inputs, &[f32s(&[1024], &new), f32s(&[], &[t[5]])]);
 }
 
 #[test]

@@ -206,6 +206,55 @@ fn what_lies_before_a_written_part_is_read_in_place() {
     check_family(cases, 10);
 }
 
+/// Old contents are read behind the write that overwrites them. `depends`: what is read depends on what is written.
+fn replaced(rank: usize, axis: usize, element: Element, dynamic: bool, depends: bool) -> Case {
+    let whole = shape(rank, axis, 9);
+    let ty = type_of(&whole, dynamic.then_some(axis), element.1);
+    let part = type_of(&shape(rank, axis, 2), None, element.1);
+    let zeros = vec!["%c0"; rank].join(", ");
+    // The offset of the read: a number, or one of two by an element of the result.
+    let place = if depends {
+        let (of, compare, zero) = match element.1 {
+            "f32" => ("f32", "arith.cmpf olt", "0.0"),
+            _ => ("i32", "arith.cmpi slt", "0"),
+        };
+        format!(
+            "  %k = tensor.extract %b[{zeros}] : {ty}\n  %l = arith.constant {zero} : {of}\n  %g = {compare}, %k, %l : {of}\n  \
+             %m = arith.select %g, %p, %c1 : index\n"
+        )
+    } else {
+        "  %m = arith.addi %p, %c1 : index\n".to_owned()
+    };
+    let (written, read) = (slice(&whole, axis, "%p", "2"), slice(&whole, axis, "%m", "2"));
+    let sum = added(rank, &part, element);
+    let text = format!(
+        "func.func @main(%t: {ty}, %y: {part}, %u: {part}, %p: index) -> ({ty}, {part}) {{\n  \
+         %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  \
+         %b = tensor.insert_slice %u into %t{written} : {part} into {ty}\n{place}  \
+         %x = tensor.extract_slice %t{read} : {ty} to {part}\n  %s = {sum}\n  return %b, %s : {ty}, {part}\n}}\n"
+    );
+    let dtype = element.0;
+    let parts = [0, 5].map(|first| tensor_from(dtype, &shape(rank, axis, 2), first));
+    let [y, u] = parts;
+    let inputs = vec![tensor(dtype, &whole), y, u, index(4)];
+    Case { text, inputs, donated: 2, copies: Copies::Exactly(if depends { 2 } else { 1 }), fresh_bytes: None }
+}
+
+#[test]
+fn what_is_overwritten_is_read_before() {
+    let mut cases = Vec::new();
+    for (rank, axis) in [(1, 0), (2, 0), (2, 1), (3, 1)] {
+        for element in ELEMENTS {
+            for dynamic in [false, true] {
+                for depends in [false, true] {
+                    cases.push(replaced(rank, axis, element, dynamic, depends));
+                }
+            }
+        }
+    }
+    check_family(cases, 8);
+}
+
 /// `linalg.generic` that adds `from`, reversed, to what is in `to`, or writes it there alone.
 fn reversed(
     name: &str,
