@@ -1,6 +1,6 @@
 //! Properties of decisions on random functions.
 
-use crate::checker::{Violation, check};
+use crate::checker::{Violation, check, check_elements};
 use crate::classes::{Classes, SMALL};
 use crate::facts::Facts;
 use crate::generate::{Shape, function};
@@ -94,6 +94,35 @@ fn checker_accepts_decisions() {
         }
     }
     assert!(decided > 550, "only {decided} functions were decided");
+}
+
+/// Parts that the decider keeps apart by symbols are apart in each execution.
+#[test]
+fn checker_accepts_parts_kept_apart() {
+    let (mut decided, mut saved, mut ended) = (0, 0, 0);
+    for seed in 0..count(600, 20_000) {
+        let shape =
+            Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed.is_multiple_of(3), parts: true };
+        let facts = function(seed, shape);
+        let of = |strategy| decide(&facts, &Options { strategy, ..Options::default() });
+        let (Ok(minimal), Ok(greedy)) = (of(Strategy::Minimal), of(Strategy::Greedy)) else { continue };
+        decided += 1;
+        saved += i64::from(greedy.counts().out_of_place) - i64::from(minimal.counts().out_of_place);
+        match check_elements(&facts, &minimal) {
+            Ok(count) => ended += count,
+            Err(violation) => {
+                let names = Names::new();
+                panic!(
+                    "seed {seed}: {violation}; greedy: {:?}\n{}\n{}",
+                    check_elements(&facts, &greedy),
+                    print::facts(&facts, &names),
+                    print::decisions(&facts, &names, &minimal)
+                );
+            }
+        }
+    }
+    assert!(decided > 400 && saved > 15, "{decided} functions were decided, and {saved} copies saved");
+    assert!(ended > 2000, "{ended} executions came to an end");
 }
 
 /// An operand that is copied and put in place by force is an error that the checker has to find, mostly: some copies are only
