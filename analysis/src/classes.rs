@@ -219,7 +219,7 @@ impl<'a> Classes<'a> {
         let exempt: Option<Range> = self.subsets.overwritten_by(self.facts, read);
         for &span in self.intervals.of(read) {
             if let Some(write) = self.write_trees.find_write(root, span, exempt, colour).map(OperandId::new) {
-                return if self.are_disjoint(read, write) { self.scan_writes(class, read, write) } else { Some(write) };
+                return if self.are_excused(read, write) { self.scan_writes(class, read, write) } else { Some(write) };
             }
         }
         let first = self.summary(read).first_op.map(|(op, _)| op).filter(|&op| self.is_odd[op]);
@@ -248,7 +248,7 @@ impl<'a> Classes<'a> {
         let (value, colour) = (self.subsets.number(stored.value), self.colour_of_write(write));
         if let Some(read) = self.read_trees.find_read(index.root, self.position(write), value, colour) {
             let read = OperandId::new(read);
-            return if self.are_disjoint(read, write) { self.scan_reads(class, read, write) } else { Some(read) };
+            return if self.are_excused(read, write) { self.scan_reads(class, read, write) } else { Some(read) };
         }
         let index = self.classes[class].reads.index.as_ref();
         let at_definition = index.and_then(|index| index.by_definition.get(&stored.op));

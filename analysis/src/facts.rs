@@ -17,6 +17,9 @@
 pub use crate::effects::{Affine, Alias, BufferInfo, Definition, Reads, RegionInfo, Relation, Slice, Subset, Use};
 use crate::index::{BlockId, IndexVec, Lists, OpId, OperandId, RegionId, SliceId, ValueId};
 
+/// How many slices of slices are followed.
+const MOST_SLICES: usize = 16;
+
 /// Index into the caller's table of names and locations.
 pub type Label = u32;
 
@@ -384,6 +387,12 @@ impl Facts {
             }
             _ => None,
         }
+    }
+
+    /// Whether a value is a slice of another one, or a slice of a slice, up to a depth.
+    pub(crate) fn is_slice_of(&self, value: ValueId, of: ValueId) -> bool {
+        let container = |value: &ValueId| self.extracted(*value).map(|(container, _)| container);
+        std::iter::successors(container(&value), container).take(MOST_SLICES).any(|container| container == of)
     }
 
     /// Whether the operand is the destination of an insertion that has no result (`tensor.parallel_insert_slice`).

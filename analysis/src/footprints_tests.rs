@@ -97,6 +97,14 @@ fn a_value_of_two_places_is_within_both() {
     check(input, "%g~%q", "%h~%q");
 }
 
+/// An insertion of what is in place already changes nothing for slices of it.
+#[test]
+fn slices_of_what_is_inserted_where_it_is_are_in_place() {
+    let input = "block(%a)\n%g = extract %a~%g take 0 [0:8:1]\n%f = fill w%g>%f\n%b = insert r%f, rw%a>%b put 0 1 [0:8:1]\n\
+                 %h = extract %f~%h take 0 [2:2:1]\nread r%h\nreturn r%b";
+    check(input, "put 0 1 [0:8:1]", "put 0 1 [1:8:1]");
+}
+
 /// `row i += row i - 1`, in a loop.
 #[test]
 fn a_symbol_has_one_value_in_an_iteration() {

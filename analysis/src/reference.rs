@@ -230,9 +230,10 @@ impl<'a> PairwiseClasses<'a> {
             return false;
         };
         let source_value = facts.operands()[source].value;
+        let is_part = self.footprints.is_some() && facts.is_slice_of(used.value, source_value);
         // The operation writes back the present contents: to its own source, and to the other readers of that value.
         destination == write
-            && (source == read || used.value == source_value)
+            && (source == read || used.value == source_value || is_part)
             && self.is_within(source_value, (stored.value, slice), true)
     }
 

@@ -450,3 +450,36 @@ fn random_programs_on_few_buffers_are_right() {
     let cases = (0..400).map(random_program).collect();
     check_family(cases, 40);
 }
+
+/// `%name = %a @ %b` for f32 matrices of `size`.
+fn product(name: &str, a: &str, b: &str, size: u64) -> String {
+    let ty = format!("tensor<{size}x{size}xf32>");
+    format!(
+        "  %e{name} = tensor.empty() : {ty}\n  %f{name} = linalg.fill ins(%z : f32) outs(%e{name} : {ty}) -> {ty}\n  \
+         %{name} = linalg.matmul ins({a}, {b} : {ty}, {ty}) outs(%f{name} : {ty}) -> {ty}\n"
+    )
+}
+
+/// A product, one of it, and the first again, column by column: both are computed where they belong, and one is copied.
+/// (Row by row a GPU copies it twice: no command copies within one buffer.)
+#[test]
+fn what_is_put_together_is_computed_there() {
+    for size in [64, 96, 40] {
+        let ty = format!("tensor<{size}x{size}xf32>");
+        let whole = type_of(&[size, 3 * size], None, "f32");
+        let text = format!(
+            "func.func @main(%x: {ty}, %w: {ty}) -> {whole} {{\n  %z = arith.constant 0.0 : f32\n{}{}  \
+             %r = tensor.concat dim(1) %q, %a, %q : ({ty}, {ty}, {ty}) -> {whole}\n  return %r : {whole}\n}}\n",
+            product("q", "%x", "%w", size),
+            product("a", "%q", "%w", size)
+        );
+        // One element of each row and column, so that values stay exact.
+        let moves: Vec<u8> = (0..size * size)
+            .flat_map(|i| f32::from(u8::from(i % size == (i / size + 1) % size)).to_le_bytes())
+            .collect();
+        let inputs = vec![tensor(DType::F32, &[size, size]), raw(DType::F32, &[size, size], &moves)];
+        let fresh_bytes = Some(3 * size * size * 4);
+        let case = Case { text, inputs, donated: 0, copies: Copies::Exactly(1), fresh_bytes };
+        devices().iter().for_each(|device| case.check(device));
+    }
+}

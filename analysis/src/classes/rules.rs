@@ -66,10 +66,16 @@ impl Classes<'_> {
         if overwritten.is_some_and(|range| self.subsets.matches(stored.value, range)) {
             return true;
         }
-        // The write restores the contents that its source, and every other reader of that value, reads anyway.
-        self.subsets
-            .rewritten_source(self.facts, write)
-            .is_some_and(|source| self.facts.operands()[source].value == used.value)
+        // The write restores the contents that its source, and every other reader of that value (or of its slices), reads anyway.
+        self.subsets.rewritten_source(self.facts, write).is_some_and(|source| {
+            let source = self.facts.operands()[source].value;
+            source == used.value || (self.footprints.is_some() && self.facts.is_slice_of(used.value, source))
+        })
+    }
+
+    /// Whether two that conflict for an index do not by what it does not know.
+    pub(super) fn are_excused(&self, read: OperandId, write: OperandId) -> bool {
+        self.footprints.is_some() && (self.are_disjoint(read, write) || self.slices_exclude(read, write))
     }
 
     pub(super) fn colour_of_write(&self, write: OperandId) -> u32 {
