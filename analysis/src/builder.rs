@@ -176,6 +176,16 @@ impl FactsBuilder {
         self.facts.shared.push((a, b));
     }
 
+    /// Declare the region in which a symbol of slices is defined. Undeclared ones may change with every use.
+    pub fn symbol(&mut self, symbol: u32, region: RegionId) {
+        let scopes = &mut self.facts.symbol_scopes;
+        let index = symbol as usize;
+        if scopes.len() <= index {
+            scopes.resize(index + 1, None);
+        }
+        scopes[index] = Some(region);
+    }
+
     /// The id of a slice; equal slices get the same id.
     pub fn slice(&mut self, slice: Slice) -> SliceId {
         let normalise = |numbers: Vec<Affine>| numbers.into_iter().map(Affine::normalised).collect();
@@ -274,6 +284,9 @@ impl FactsBuilder {
         for &(value, operand) in &self.flows {
             known("value", value, facts.values.len())?;
             known("operand", operand, facts.operands.len())?;
+        }
+        for region in facts.symbol_scopes.iter().flatten() {
+            known("region", *region, facts.regions.len())?;
         }
         for &(from, to) in &self.region_successors {
             known("region", from, facts.regions.len())?;

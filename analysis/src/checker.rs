@@ -8,22 +8,31 @@
 //!
 //! Pessimistic on purpose:
 //! * an operation stores before it loads, unless it is elementwise on exactly this buffer;
-//! * different slices overlap;
+//! * different slices overlap, if they are known by name alone ([`check`]), and parts at unknown positions;
 //! * a buffer that parallel iterations share holds garbage after they write to it.
+//!
+//! For [`check_elements`] slices are numbers: each symbol gets a value when its region is entered, mostly the next one in a loop.
+//! So which elements two slices have in common is not derived, as in the decider, but seen. An execution in which a slice leaves
+//! its tensor, or is overwritten by a tensor of another size, is undefined from there on and left.
 //!
 //! Limits: it runs a sample of paths, so a pass is not a proof; loops run a few times only, parallel loops once.
 //! Contents of region arguments follow [`Facts::flows`]; without flows they are unknown, and so are results.
 //! A terminator's operand that is not its own iteration argument is copied, as the rewrite does.
 
 mod claims;
+mod elements;
 mod paths;
+mod targets;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::rc::Rc;
 
 use self::claims::Claims;
+use self::elements::symbol_count;
 use self::paths::{Paths, Point};
-use crate::facts::{Alias, Definition, Facts, Operand, Relation, Subset, ValueDef};
+use self::targets::targets;
+use crate::facts::{Alias, Definition, Facts, Operand, Relation, Subset};
 use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
 use crate::one_shot::{Decisions, InPlaceAnalysis};
 use crate::terms::{Location, Memory, Part, TermId, Terms, UNDEFINED};
@@ -75,16 +84,29 @@ impl std::error::Error for Violation {}
 /// # Errors
 /// The first violation in one of the executions.
 pub fn check(facts: &Facts, decisions: &Decisions) -> Result<(), Violation> {
+    run(facts, decisions, false).map(|_| ())
+}
+
+/// As [`check`], with the elements of slices, for decisions that know which slices have none in common.
+/// Returns the number of executions that came to an end.
+///
+/// # Errors
+/// The first violation in one of the executions.
+pub fn check_elements(facts: &Facts, decisions: &Decisions) -> Result<u32, Violation> {
+    run(facts, decisions, true)
+}
+
+fn run(facts: &Facts, decisions: &Decisions, by_element: bool) -> Result<u32, Violation> {
     let copied = |(id, used): (OperandId, &Operand)| used.must_in_place && !decisions.is_in_place(id);
     if let Some(id) = facts.operands().ids().find(|&id| copied((id, &facts.operands()[id]))) {
         return Err(Violation::CopiesWhatMustBeInPlace(id));
     }
     let targets = targets(facts);
     let mut paths = Paths::new();
-    let mut last_news = 0;
+    let (mut last_news, mut ended) = (0, 0);
     for number in 0..EXECUTIONS.end {
         paths.begin();
-        Machine::new(facts, decisions, &targets, &mut paths).run()?;
+        ended += u32::from(Machine::new(facts, decisions, &targets, &mut paths, by_element).run()?);
         if paths.found_news() {
             last_news = number;
         }
@@ -92,27 +114,7 @@ pub fn check(facts: &Facts, decisions: &Decisions) -> Result<(), Violation> {
             break;
         }
     }
-    Ok(())
-}
-
-/// Values that each operand flows to: arguments and results of region operations, arguments of other blocks.
-fn targets(facts: &Facts) -> IndexVec<OperandId, Vec<ValueId>> {
-    let mut targets = IndexVec::filled(Vec::new(), facts.operands().len());
-    for value in facts.values().ids() {
-        for &operand in facts.flows(value) {
-            targets[operand].push(value);
-        }
-        // A branch forwards its operand to an argument of another block.
-        if matches!(facts.values()[value].def, ValueDef::Argument(_)) {
-            for source in facts.sources(value) {
-                let known = &mut targets[source.operand];
-                if !known.contains(&value) {
-                    known.push(value);
-                }
-            }
-        }
-    }
-    targets
+    Ok(ended)
 }
 
 /// A value at run time: its expected contents, and its location.
@@ -120,6 +122,10 @@ fn targets(facts: &Facts) -> IndexVec<OperandId, Vec<ValueId>> {
 struct Cell {
     contents: TermId,
     location: Location,
+    /// The sizes of a slice.
+    sizes: Option<Rc<[i64]>>,
+    /// The elements have other places than those of the location.
+    is_reshaped: bool,
 }
 
 struct Machine<'a> {
@@ -138,6 +144,14 @@ struct Machine<'a> {
     undetermined: HashSet<u32>,
     /// The parallel regions that are running, outermost first.
     parallel: Vec<RegionId>,
+    /// Slices are numbers.
+    by_element: bool,
+    /// The execution is undefined from here on.
+    is_undefined: bool,
+    /// The values of symbols.
+    symbols: HashMap<u32, i64>,
+    /// One more than the largest symbol.
+    symbol_count: u32,
     left: u32,
 }
 
@@ -147,6 +161,7 @@ impl<'a> Machine<'a> {
         decisions: &'a Decisions,
         targets: &'a IndexVec<OperandId, Vec<ValueId>>,
         paths: &'a mut Paths,
+        by_element: bool,
     ) -> Self {
         Self {
             facts,
@@ -160,12 +175,25 @@ impl<'a> Machine<'a> {
             claims: Claims::default(),
             undetermined: HashSet::new(),
             parallel: Vec::new(),
+            by_element,
+            is_undefined: false,
+            symbols: HashMap::new(),
+            symbol_count: symbol_count(facts),
             left: MOST_OPS,
         }
     }
 
-    fn run(mut self) -> Result<(), Violation> {
-        self.region(RegionId::new(0), 0)
+    /// Whether the execution came to an end.
+    fn run(mut self) -> Result<bool, Violation> {
+        self.draw_symbols(RegionId::new(0));
+        self.region(RegionId::new(0), 0)?;
+        Ok(!self.is_undefined && self.left > 0)
+    }
+
+    /// Leaves the execution.
+    fn leave(&mut self) {
+        self.is_undefined = true;
+        self.left = 0;
     }
 
     fn owner(&self) -> Option<u32> {
@@ -184,7 +212,7 @@ impl<'a> Machine<'a> {
         }
         let contents = self.terms.unique();
         let location = self.fresh(contents, self.facts.values()[value].info.buffer.writable);
-        let cell = Cell { contents, location };
+        let cell = Cell { contents, location, sizes: None, is_reshaped: false };
         self.cells[value] = Some(cell.clone());
         cell
     }
@@ -282,6 +310,7 @@ impl<'a> Machine<'a> {
 
     fn enter(&mut self, region: RegionId, depth: u32) -> Result<(), Violation> {
         let outer = self.parallel.len();
+        self.draw_symbols(region);
         if self.facts.regions()[region].info.parallel {
             self.parallel.push(region);
         }
@@ -347,7 +376,7 @@ impl<'a> Machine<'a> {
         let contents = self.terms.unique();
         let location = self.fresh(contents, self.facts.values()[result].info.buffer.writable);
         self.undetermined.insert(location.allocation);
-        Cell { contents, location }
+        Cell { contents, location, sizes: None, is_reshaped: false }
     }
 
     fn is_insertion(&self, op: OpId) -> bool {
@@ -369,7 +398,12 @@ impl<'a> Machine<'a> {
             false if cell.contents == UNDEFINED => UNDEFINED,
             false => self.terms.unique(),
         };
-        Cell { contents: cell.contents, location: self.fresh(held, true) }
+        Cell {
+            contents: cell.contents,
+            location: self.fresh(held, true),
+            sizes: cell.sizes.clone(),
+            is_reshaped: cell.is_reshaped,
+        }
     }
 
     fn copy_results(&mut self, op: OpId) {
@@ -402,11 +436,15 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The part of memory that an operand stores to.
-    fn stored(&self, op: OpId, id: OperandId, cell: &Cell) -> Location {
+    /// The part of memory that an operand stores to, and the part of the operand's value, if it is not all of it.
+    fn stored(&mut self, op: OpId, id: OperandId, cell: &Cell) -> (Location, Option<Part>) {
         match self.inserted(op) {
-            Some((destination, Some(slice))) if destination == id => cell.location.part(Part::Slice(slice)),
-            _ => cell.location.clone(),
+            Some((destination, Some(slice))) if destination == id => {
+                let part = self.slice(slice, cell);
+                let location = part.map(|part| cell.location.part(&mut self.terms, part));
+                (location.unwrap_or_else(|| cell.location.clone()), part)
+            }
+            _ => (cell.location.clone(), None),
         }
     }
 
@@ -434,7 +472,7 @@ impl<'a> Machine<'a> {
             // The other writes of the operation come first, unless they go position by position.
             let mut memory = self.memory.clone();
             for (other, written) in writes.iter().filter(|(other, _)| other != id) {
-                let location = self.stored(op, *other, written);
+                let (location, _) = self.stored(op, *other, written);
                 let together = facts.operands()[*id].elementwise && facts.operands()[*other].elementwise;
                 let in_step = (together || self.is_insertion(op)) && location.is_same(&cell.location);
                 if !in_step {
@@ -449,8 +487,9 @@ impl<'a> Machine<'a> {
                 && destination == *id
             {
                 let Some(slice) = slice else { continue };
-                actual = self.terms.insert(actual, Part::Slice(slice), UNDEFINED);
-                expected = self.terms.insert(expected, Part::Slice(slice), UNDEFINED);
+                let Some(part) = self.slice(slice, cell) else { continue };
+                actual = self.terms.insert(actual, part, UNDEFINED);
+                expected = self.terms.insert(expected, part, UNDEFINED);
             }
             if !self.terms.matches(expected, actual) {
                 return Err(Violation::ReadsOtherContents(*id));
@@ -466,7 +505,7 @@ impl<'a> Machine<'a> {
             if !self.facts.operands()[*id].writes {
                 continue;
             }
-            let location = self.stored(op, *id, cell);
+            let (location, part) = self.stored(op, *id, cell);
             let number = u32::try_from(index).unwrap_or(u32::MAX / 2);
             let source = match self.facts.ops()[op].subset {
                 Some(Subset::Insertion { source: Some(source), destination, .. }) if destination == *id => {
@@ -476,7 +515,10 @@ impl<'a> Machine<'a> {
             };
             // For undefined contents, the copy holds whatever the source buffer holds.
             let (stored, copied) = match source {
-                Some(cell) => (cell.contents, self.memory.read(&mut self.terms, &cell.location)),
+                Some(cell) => {
+                    let held = self.memory.read(&mut self.terms, &cell.location);
+                    (self.first(cell, cell.contents, part), self.first(cell, held, part))
+                }
                 None => {
                     let made = self.terms.computed(op, u32::MAX - number, inputs.to_vec());
                     (made, made)
@@ -486,8 +528,8 @@ impl<'a> Machine<'a> {
             let is_private = self.parallel.is_empty() || location.owner == self.owner();
             let held = if is_private { copied } else { self.terms.unique() };
             self.memory.write(&mut self.terms, &location, held);
-            after[index].1.contents = match location.path.last().filter(|_| !location.is_same(&cell.location)) {
-                Some(&part) => self.terms.insert(cell.contents, part, stored),
+            after[index].1.contents = match part {
+                Some(part) => self.terms.insert(cell.contents, part, stored),
                 None => stored,
             };
             for target in self.targets[*id].clone() {
@@ -514,7 +556,8 @@ impl<'a> Machine<'a> {
             && let Some((_, cell)) = after.iter().find(|(id, _)| *id == container)
         {
             let whole = self.are_of_one_size(result, self.facts.operands()[container].value);
-            return if whole { cell.clone() } else { self.part(cell, Part::Slice(slice)) };
+            let part = if whole { None } else { self.slice(slice, cell) };
+            return part.map_or_else(|| cell.clone(), |part| self.part(cell, part));
         }
         let mut own: Vec<(Alias, Cell)> = after
             .iter()
@@ -527,18 +570,21 @@ impl<'a> Machine<'a> {
         let choice = self.paths.choose(Point::Source(result), own.len());
         match own.get(choice) {
             Some((alias, cell)) if alias.relation == Relation::Unknown => self.part(cell, Part::View(result)),
+            Some((alias, cell)) if alias.retypes => Cell { sizes: None, is_reshaped: true, ..cell.clone() },
             Some((_, cell)) => cell.clone(),
             None => {
                 let info = self.facts.values()[result].info;
                 let undefined = info.buffer.definition == Definition::Never;
                 let contents = if undefined { UNDEFINED } else { self.terms.computed(op, output, inputs.to_vec()) };
-                Cell { contents, location: self.fresh(contents, info.buffer.writable) }
+                Cell { contents, location: self.fresh(contents, info.buffer.writable), sizes: None, is_reshaped: false }
             }
         }
     }
 
     fn part(&mut self, cell: &Cell, part: Part) -> Cell {
         let contents = self.terms.extract(cell.contents, part);
-        Cell { contents, location: cell.location.part(part) }
+        let sizes = self.terms.sides(part).map(|sides| sides.iter().map(|side| side.size).collect());
+        let location = cell.location.part(&mut self.terms, part);
+        Cell { contents, location, sizes, is_reshaped: cell.is_reshaped }
     }
 }

@@ -21,10 +21,11 @@ use crate::alias_sets::AliasSets;
 use crate::definitions::{Definitions, Summary};
 use crate::dominance::Structure;
 use crate::facts::Facts;
+use crate::footprints::Footprints;
 use crate::forest::Range;
 use crate::index::{IndexVec, OpId, OperandId, ValueId};
 use crate::intervals::Intervals;
-use crate::placement::{ConflictTest, Options, Reason};
+use crate::placement::{ConflictTest, Options, Reason, Strategy};
 use crate::subsets::Subsets;
 use crate::trees::{NONE, Root, Trees};
 
@@ -35,6 +36,10 @@ pub(crate) const SMALL: usize = 8;
 
 /// Operations with more tensor operands than this are looked up by class instead of scanned.
 const WIDE: usize = 8;
+
+/// Tests of single pairs per use, all uses together: an index has no footprints, so a disjoint hit starts a scan. Beyond that
+/// disjoint uses conflict, which only costs copies.
+const SCANS: u64 = 64;
 
 /// The reads or the writes of a class.
 #[derive(Clone, Default, Debug)]
@@ -82,6 +87,10 @@ pub(crate) struct Classes<'a> {
     definitions: Definitions,
     subsets: Subsets,
     intervals: Intervals,
+    /// What uses touch, if that counts.
+    footprints: Option<Footprints>,
+    /// Tests of pairs that may still be made where an index has none but disjoint ones.
+    scans: u64,
     check_parallel_regions: bool,
     unordered_graphs: bool,
     small: usize,
@@ -117,6 +126,8 @@ impl<'a> Classes<'a> {
             structure,
             definitions,
             intervals,
+            footprints: if options.strategy == Strategy::Minimal { Footprints::new(facts) } else { None },
+            scans: SCANS * (facts.operands().len() as u64 + 1),
             check_parallel_regions: options.check_parallel_regions,
             unordered_graphs: options.unordered_graph_regions,
             small,
@@ -207,8 +218,8 @@ impl<'a> Classes<'a> {
         let (root, colour) = (index.root, self.facts.operands()[read].value.number());
         let exempt: Option<Range> = self.subsets.overwritten_by(self.facts, read);
         for &span in self.intervals.of(read) {
-            if let Some(write) = self.write_trees.find_write(root, span, exempt, colour) {
-                return Some(OperandId::new(write));
+            if let Some(write) = self.write_trees.find_write(root, span, exempt, colour).map(OperandId::new) {
+                return if self.are_excused(read, write) { self.scan_writes(class, read, write) } else { Some(write) };
             }
         }
         let first = self.summary(read).first_op.map(|(op, _)| op).filter(|&op| self.is_odd[op]);
@@ -236,7 +247,8 @@ impl<'a> Classes<'a> {
         let stored = self.facts.operands()[write];
         let (value, colour) = (self.subsets.number(stored.value), self.colour_of_write(write));
         if let Some(read) = self.read_trees.find_read(index.root, self.position(write), value, colour) {
-            return Some(OperandId::new(read));
+            let read = OperandId::new(read);
+            return if self.are_excused(read, write) { self.scan_reads(class, read, write) } else { Some(read) };
         }
         let index = self.classes[class].reads.index.as_ref();
         let at_definition = index.and_then(|index| index.by_definition.get(&stored.op));
@@ -250,6 +262,26 @@ impl<'a> Classes<'a> {
                 candidates.into_iter().find(|&read| self.is_conflict(read, write, &mut steps))
             });
         self.steps += steps;
+        hit
+    }
+
+    /// A write of the class that conflicts with the read, one by one; `found`: one that does but for its footprint.
+    fn scan_writes(&mut self, class: ValueId, read: OperandId, found: OperandId) -> Option<OperandId> {
+        let list = &self.classes[class].writes.list;
+        let Some(left) = self.scans.checked_sub(list.len() as u64) else { return Some(found) };
+        let mut steps = 0;
+        let hit = list.iter().copied().find(|&write| self.is_conflict(read, write, &mut steps));
+        (self.scans, self.steps) = (left, self.steps + steps);
+        hit
+    }
+
+    /// A read of the class that conflicts with the write, one by one; `found`: one that does but for its footprint.
+    fn scan_reads(&mut self, class: ValueId, found: OperandId, write: OperandId) -> Option<OperandId> {
+        let list = &self.classes[class].reads.list;
+        let Some(left) = self.scans.checked_sub(list.len() as u64) else { return Some(found) };
+        let mut steps = 0;
+        let hit = list.iter().copied().find(|&read| self.is_conflict(read, write, &mut steps));
+        (self.scans, self.steps) = (left, self.steps + steps);
         hit
     }
 

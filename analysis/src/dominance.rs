@@ -6,7 +6,7 @@
 //! Blocks on a cycle repeat, and then there is no order ([`crate::cycles`]).
 
 use crate::facts::Facts;
-use crate::index::{BlockId, IndexVec, OperandId, RegionId};
+use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId};
 
 /// Facts about each region that depend on the regions around it.
 #[derive(Clone, Debug)]
@@ -43,6 +43,18 @@ impl Structure {
         if place(a) <= place(b) { a } else { b }
     }
 
+    /// The outermost repetitive region around an operation within `outer`, which repeats it for one run of `outer`.
+    pub fn repeated(&self, facts: &Facts, op: OpId, outer: Option<RegionId>) -> Option<RegionId> {
+        let mut region = self.repetitive[facts.region_of(op)].filter(|region| Some(*region) != outer)?;
+        while let Some(next) = facts.enclosing_region(region).and_then(|around| self.repetitive[around]) {
+            if Some(next) == outer {
+                break;
+            }
+            region = next;
+        }
+        Some(region)
+    }
+
     fn enter(&mut self, facts: &Facts, region: RegionId) {
         let outer = facts.enclosing_region(region);
         let info = facts.regions()[region].info;
@@ -50,6 +62,12 @@ impl Structure {
         self.repetitive[region] = if info.repetitive { Some(region) } else { outer.and_then(|r| self.repetitive[r]) };
         self.parallel[region] = if info.parallel { Some(region) } else { outer.and_then(|r| self.parallel[r]) };
     }
+}
+
+/// Whether the inner region is the outer one, or nested in it.
+pub(crate) fn is_within(facts: &Facts, inner: RegionId, outer: RegionId) -> bool {
+    let mut regions = std::iter::successors(Some(inner), |region| facts.enclosing_region(*region));
+    regions.any(|region| region == outer)
 }
 
 /// Whether operations of a region that precede the read's operation are unordered with the read.

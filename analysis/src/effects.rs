@@ -214,6 +214,34 @@ impl Affine {
         self.terms = merged;
         self
     }
+
+    /// The number, if it has no symbols.
+    pub fn as_constant(&self) -> Option<i64> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+
+    /// The sum, normalised; `None` if a number overflows.
+    pub fn plus(&self, other: &Self) -> Option<Self> {
+        let constant = self.constant.checked_add(other.constant)?;
+        let terms = self.terms.iter().chain(&other.terms).copied().collect();
+        let sum = Self { constant, terms }.normalised();
+        // Terms that could not be merged would look like two symbols.
+        let is_merged = sum.terms.windows(2).all(|pair| pair[0].0 != pair[1].0);
+        is_merged.then_some(sum)
+    }
+
+    /// The product, if one factor is a constant; `None` also if a number overflows.
+    pub fn times(&self, other: &Self) -> Option<Self> {
+        let (number, factor) = match (self.as_constant(), other.as_constant()) {
+            (_, Some(factor)) => (self, factor),
+            (Some(factor), None) => (other, factor),
+            (None, None) => return None,
+        };
+        let constant = number.constant.checked_mul(factor)?;
+        let scaled = |&(symbol, coefficient): &(u32, i64)| Some((symbol, coefficient.checked_mul(factor)?));
+        let terms = number.terms.iter().map(scaled).collect::<Option<_>>()?;
+        Some(Self { constant, terms }.normalised())
+    }
 }
 
 /// A hyper-rectangle of a tensor. Equal slices (after normalisation) get one [`SliceId`].

@@ -17,6 +17,9 @@
 pub use crate::effects::{Affine, Alias, BufferInfo, Definition, Reads, RegionInfo, Relation, Slice, Subset, Use};
 use crate::index::{BlockId, IndexVec, Lists, OpId, OperandId, RegionId, SliceId, ValueId};
 
+/// How many slices of slices are followed.
+const MOST_SLICES: usize = 16;
+
 /// Index into the caller's table of names and locations.
 pub type Label = u32;
 
@@ -194,6 +197,8 @@ pub struct Facts {
     pub(crate) value_is_read: IndexVec<ValueId, bool>,
     /// Pairs of values that may alias, whatever is decided.
     pub(crate) shared: Vec<(ValueId, ValueId)>,
+    /// The region that defines each symbol of slices, where it is known.
+    pub(crate) symbol_scopes: Vec<Option<RegionId>>,
 }
 
 impl Facts {
@@ -363,6 +368,11 @@ impl Facts {
         &self.shared
     }
 
+    /// The region in which a symbol of slices is defined: it has one value for each run of the region. `None`: unknown.
+    pub fn symbol_scope(&self, symbol: u32) -> Option<RegionId> {
+        self.symbol_scopes.get(symbol as usize).copied().flatten()
+    }
+
     /// Whether the edge goes from a slice to its container.
     pub(crate) fn is_extraction(&self, edge: &Source) -> bool {
         let op = self.operands[edge.operand].op;
@@ -377,6 +387,12 @@ impl Facts {
             }
             _ => None,
         }
+    }
+
+    /// Whether a value is a slice of another one, or a slice of a slice, up to a depth.
+    pub(crate) fn is_slice_of(&self, value: ValueId, of: ValueId) -> bool {
+        let container = |value: &ValueId| self.extracted(*value).map(|(container, _)| container);
+        std::iter::successors(container(&value), container).take(MOST_SLICES).any(|container| container == of)
     }
 
     /// Whether the operand is the destination of an insertion that has no result (`tensor.parallel_insert_slice`).

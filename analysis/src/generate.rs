@@ -5,7 +5,7 @@ use crate::builder::FactsBuilder;
 use crate::facts::{
     Affine, Alias, BufferInfo, Definition, Facts, Reads, RegionInfo, Relation, Slice, Subset, Use, ValueInfo,
 };
-use crate::index::{BlockId, OpId, OperandId, SliceId, ValueId};
+use crate::index::{BlockId, OpId, OperandId, RegionId, SliceId, ValueId};
 use crate::random::Random;
 
 /// Features of a generated function.
@@ -17,12 +17,16 @@ pub(crate) struct Shape {
     pub depth: u32,
     /// Operations whose effects are unknown, and several blocks in a region.
     pub wild: bool,
+    /// More slices, of which many do not overlap, by symbols of the loops around them.
+    pub parts: bool,
 }
 
 /// A random function.
 pub(crate) fn function(seed: u64, shape: Shape) -> Facts {
-    let mut generator = Generator { b: FactsBuilder::new(), random: Random::new(seed), left: shape.ops, shape };
+    let mut generator =
+        Generator { b: FactsBuilder::new(), random: Random::new(seed), left: shape.ops, shape, symbols: vec![] };
     let root = generator.b.region(None, RegionInfo::default());
+    generator.symbol(root);
     let block = generator.b.block(root);
     let mut scope = Vec::new();
     for index in 0..1 + generator.random.below(2) {
@@ -45,7 +49,12 @@ struct Generator {
     random: Random,
     left: u32,
     shape: Shape,
+    /// The symbols of the regions around, if there are parts.
+    symbols: Vec<u32>,
 }
+
+/// The first symbol of a region.
+const FIRST_SYMBOL: u32 = 10;
 
 impl Generator {
     fn pick(&mut self, scope: &[ValueId]) -> ValueId {
@@ -55,7 +64,33 @@ impl Generator {
         scope[(len - 1 - back) as usize]
     }
 
+    /// A symbol of a region.
+    fn symbol(&mut self, region: RegionId) {
+        if self.shape.parts {
+            let symbol = FIRST_SYMBOL + region.number();
+            self.b.symbol(symbol, region);
+            self.symbols.push(symbol);
+        }
+    }
+
+    fn part(&mut self) -> SliceId {
+        let mut offset = Affine::constant(i64::from(self.random.below(4)));
+        if self.random.percent(50) {
+            let count = u32::try_from(self.symbols.len()).expect("small");
+            offset.terms.push((self.symbols[self.random.below(count) as usize], 1));
+        }
+        let size = match self.random.below(4) {
+            0 => Affine::symbol(self.symbols[0]),
+            size => Affine::constant(i64::from(size)),
+        };
+        let stride = Affine::constant(if self.random.percent(20) { 2 } else { 1 });
+        self.b.slice(Slice { offsets: vec![offset], sizes: vec![size], strides: vec![stride] })
+    }
+
     fn slice(&mut self) -> SliceId {
+        if self.shape.parts {
+            return self.part();
+        }
         let offset = self.random.below(3);
         let offset = if offset == 2 { Affine::symbol(7) } else { Affine::constant(i64::from(offset)) };
         let one = || vec![Affine::constant(1)];
@@ -64,6 +99,13 @@ impl Generator {
 
     fn result(&mut self, op: OpId) -> ValueId {
         self.b.result(op, ValueInfo::default())
+    }
+
+    /// The body of a region, which may use the region's symbol.
+    fn loop_body(&mut self, region: RegionId, block: BlockId, scope: &mut Vec<ValueId>, depth: u32) {
+        self.symbol(region);
+        self.body(block, scope, depth);
+        self.symbols.truncate(self.symbols.len() - usize::from(self.shape.parts));
     }
 
     fn body(&mut self, block: BlockId, scope: &mut Vec<ValueId>, depth: u32) {
@@ -202,7 +244,7 @@ impl Generator {
             let region = self.b.region(Some(op), RegionInfo::default());
             let inner = self.b.block(region);
             let mut inner_scope = scope.clone();
-            self.body(inner, &mut inner_scope, depth + 1);
+            self.loop_body(region, inner, &mut inner_scope, depth + 1);
             let value = self.pick(&inner_scope);
             let end = self.b.op(inner, 0);
             let yielded = self.b.operand(end, value, Use::TERMINATOR);
@@ -233,7 +275,7 @@ impl Generator {
             })
             .collect();
         let results: Vec<_> = inits.iter().map(|_| self.result(op)).collect();
-        self.body(inner, &mut inner_scope, depth + 1);
+        self.loop_body(region, inner, &mut inner_scope, depth + 1);
         let end = self.b.op(inner, 0);
         for index in 0..inits.len() {
             let value = if self.random.percent(30) { arguments[index] } else { self.pick(&inner_scope) };
@@ -268,7 +310,7 @@ impl Generator {
             let mut inner_scope = scope.clone();
             let argument = self.b.argument(inner, ValueInfo::default());
             inner_scope.push(argument);
-            self.body(inner, &mut inner_scope, depth + 1);
+            self.loop_body(region, inner, &mut inner_scope, depth + 1);
             let value = self.pick(&inner_scope);
             let end = self.b.op(inner, 0);
             ends.push(self.b.operand(end, value, Use::TERMINATOR));
@@ -299,7 +341,7 @@ impl Generator {
         self.b.flow(operand, argument);
         let mut inner_scope = scope.clone();
         inner_scope.push(argument);
-        self.body(inner, &mut inner_scope, depth + 1);
+        self.loop_body(region, inner, &mut inner_scope, depth + 1);
         let end = self.b.op(inner, 0);
         let graph = self.b.region(Some(end), RegionInfo { graph: true, ..RegionInfo::default() });
         let combining = self.b.block(graph);

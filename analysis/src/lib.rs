@@ -11,10 +11,11 @@
 //! * [`facts`] and [`builder`]: facts about one function on tensors (`makers`: the value that a write makes).
 //! * `blocks`, `numbering`, `dominance`, `cycles`, `beside`: dominators, positions, order in time, cycles, other branches.
 //! * `definitions`, `intervals`: definitions behind a value, positions that conflict with a read.
-//! * `subsets`, `revisits`: values that are the same slice.
+//! * `subsets`, `revisits`: values that are the same slice; `footprints`: slices that have no element in common.
 //! * `placement`, `order`: options and terms of decisions, the order of visits.
 //! * `alias_sets`, `classes`, `classes/`, `trees`: alias classes with the conflict rules.
 //! * [`one_shot`]: which operands are in place, and why the others are not; `decisions`, `equivalence`: its result.
+//! * [`reuse`]: new tensors that are made in a buffer that has served its purpose.
 //! * [`calls`]: summaries of decided functions for their callers.
 //! * [`checker`], `checker/`, `terms`: an independent check of decisions by abstract execution.
 //! * [`ownership`], `nesting`: where each allocation of a structured function on memrefs is freed.
@@ -43,6 +44,7 @@ pub mod effects;
 mod equivalence;
 pub mod explain;
 pub mod facts;
+mod footprints;
 mod forest;
 pub mod index;
 mod intervals;
@@ -60,6 +62,7 @@ pub mod print;
 pub mod random;
 #[cfg(test)]
 mod reference;
+pub mod reuse;
 mod revisits;
 mod subsets;
 mod terms;
@@ -70,6 +73,8 @@ mod trees;
 mod blocks_tests;
 #[cfg(test)]
 mod complexity_tests;
+#[cfg(test)]
+mod footprints_tests;
 #[cfg(test)]
 mod generate;
 #[cfg(test)]
@@ -82,5 +87,7 @@ mod ownership_tests;
 mod plan_tests;
 #[cfg(test)]
 mod property_tests;
+#[cfg(test)]
+mod reuse_tests;
 #[cfg(test)]
 mod shared_memory_tests;

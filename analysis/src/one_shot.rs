@@ -33,7 +33,7 @@ use crate::facts::{Facts, Label};
 use crate::index::{IndexVec, OperandId};
 pub use crate::order::visiting_order;
 pub(crate) use crate::placement::ConflictTest;
-pub use crate::placement::{Copy, DecideError, Heuristic, Options, Placement, Reason};
+pub use crate::placement::{Copy, DecideError, Heuristic, Options, Placement, Reason, Strategy};
 
 /// Decide every operand of a function.
 ///

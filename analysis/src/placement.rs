@@ -20,6 +20,16 @@ pub enum Heuristic {
     Fuzzer(u64),
 }
 
+/// How much is known about the memory that uses touch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// As One-Shot Bufferize: two parts of one buffer overlap, unless one is the slice that an insertion overwrites.
+    #[default]
+    Greedy,
+    /// Parts without a common element do not conflict (`footprints`).
+    Minimal,
+}
+
 /// Options of the decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -34,6 +44,8 @@ pub struct Options {
     /// there. The reference does, and then runs them in order: two insertions that exchange two slices of one output
     /// lose one. Off, they are ordered as in other regions, except that destinations of such insertions may share a tensor.
     pub unordered_graph_regions: bool,
+    /// What is known about parts of buffers.
+    pub strategy: Strategy,
 }
 
 impl Default for Options {
@@ -43,6 +55,7 @@ impl Default for Options {
             copy_before_write: false,
             check_parallel_regions: true,
             unordered_graph_regions: false,
+            strategy: Strategy::Greedy,
         }
     }
 }

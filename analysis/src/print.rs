@@ -48,12 +48,14 @@ impl<'a> Printer<'a> {
 
     fn all(&mut self) -> fmt::Result {
         let mut stack = vec![];
+        self.symbols(RegionId::new(0), 0)?;
         self.push_blocks(&mut stack, RegionId::new(0), 0);
         while let Some(step) = stack.pop() {
             match step {
                 Step::Close(depth) => writeln!(self.out, "{:depth$}}}", "")?,
                 Step::Region(region, depth) => {
                     self.region(region, depth)?;
+                    self.symbols(region, depth + 2)?;
                     stack.push(Step::Close(depth));
                     self.push_blocks(&mut stack, region, depth + 2);
                 }
@@ -91,6 +93,12 @@ impl<'a> Printer<'a> {
         let siblings = self.facts.regions()[region].op.map_or(&[][..], |op| self.facts.regions_of(op));
         self.next(self.facts.region_successors.of(region), siblings)?;
         writeln!(self.out, " {{")
+    }
+
+    fn symbols(&mut self, region: RegionId, depth: usize) -> fmt::Result {
+        let scopes = self.facts.symbol_scopes.iter().enumerate();
+        let own: Vec<_> = scopes.filter(|(_, scope)| **scope == Some(region)).map(|(s, _)| format!("s{s}")).collect();
+        if own.is_empty() { Ok(()) } else { writeln!(self.out, "{:depth$}symbols {}", "", own.join(", ")) }
     }
 
     fn next<I: Id>(&mut self, successors: &[I], siblings: &[I]) -> fmt::Result {

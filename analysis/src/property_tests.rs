@@ -1,12 +1,12 @@
 //! Properties of decisions on random functions.
 
-use crate::checker::{Violation, check};
+use crate::checker::{Violation, check, check_elements};
 use crate::classes::{Classes, SMALL};
 use crate::facts::Facts;
 use crate::generate::{Shape, function};
 use crate::index::{IndexVec, OperandId, ValueId};
 use crate::one_shot::{
-    Claim, Decisions, Heuristic, InPlaceAnalysis, Options, Placement, decide, decide_in_order,
+    Claim, Decisions, Heuristic, InPlaceAnalysis, Options, Placement, Strategy, decide, decide_in_order,
     decisions_from_placements,
 };
 use crate::order::visiting_order;
@@ -31,9 +31,10 @@ fn placements(decisions: Result<Decisions, crate::one_shot::DecideError>) -> Res
     }
 }
 
-fn assert_agree(facts: &Facts, seed: u64, heuristic: Heuristic) {
+fn assert_agree(facts: &Facts, seed: u64, heuristic: Heuristic, strategy: Strategy) {
     let order = visiting_order(facts, heuristic);
-    let options = Options { unordered_graph_regions: seed.is_multiple_of(2), ..Options::default() };
+    let unordered_graph_regions = seed.is_multiple_of(2) && strategy == Strategy::Greedy;
+    let options = Options { unordered_graph_regions, strategy, ..Options::default() };
     let literal = decide_in_order(facts, &order, PairwiseClasses::new(facts, &options), false);
     for small in [0, SMALL] {
         let fast = decide_in_order(facts, &order, Classes::new(facts, &options, small), false);
@@ -54,10 +55,15 @@ fn assert_agree(facts: &Facts, seed: u64, heuristic: Heuristic) {
 fn indexed_decisions_are_the_literal_ones() {
     let functions = count(1200, 40_000);
     for seed in 0_u64..functions {
-        let shape = Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed.is_multiple_of(5) };
+        let shape =
+            Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed.is_multiple_of(5), parts: false };
         let facts = function(seed, shape);
-        assert_agree(&facts, seed, Heuristic::BottomUp);
-        assert_agree(&facts, seed, if seed.is_multiple_of(2) { Heuristic::TopDown } else { Heuristic::Fuzzer(seed) });
+        let other = if seed.is_multiple_of(2) { Heuristic::TopDown } else { Heuristic::Fuzzer(seed) };
+        for heuristic in [Heuristic::BottomUp, other] {
+            assert_agree(&facts, seed, heuristic, Strategy::Greedy);
+        }
+        let facts = function(seed, Shape { parts: true, ..shape });
+        assert_agree(&facts, seed, Heuristic::BottomUp, Strategy::Minimal);
     }
 }
 
@@ -65,7 +71,12 @@ fn indexed_decisions_are_the_literal_ones() {
 fn checker_accepts_decisions() {
     let mut decided = 0;
     for seed in 0..count(400, 8000) {
-        let shape = Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: !seed.is_multiple_of(3) };
+        let shape = Shape {
+            ops: 6 + (seed % 20) as u32,
+            depth: (seed % 4) as u32,
+            wild: !seed.is_multiple_of(3),
+            parts: false,
+        };
         let facts = function(seed, shape);
         for heuristic in [Heuristic::BottomUp, Heuristic::Fuzzer(seed)] {
             let options = Options { heuristic, ..Options::default() };
@@ -85,13 +96,42 @@ fn checker_accepts_decisions() {
     assert!(decided > 550, "only {decided} functions were decided");
 }
 
+/// Parts that the decider keeps apart by symbols are apart in each execution.
+#[test]
+fn checker_accepts_parts_kept_apart() {
+    let (mut decided, mut saved, mut ended) = (0, 0, 0);
+    for seed in 0..count(600, 20_000) {
+        let shape =
+            Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed.is_multiple_of(3), parts: true };
+        let facts = function(seed, shape);
+        let of = |strategy| decide(&facts, &Options { strategy, ..Options::default() });
+        let (Ok(minimal), Ok(greedy)) = (of(Strategy::Minimal), of(Strategy::Greedy)) else { continue };
+        decided += 1;
+        saved += i64::from(greedy.counts().out_of_place) - i64::from(minimal.counts().out_of_place);
+        match check_elements(&facts, &minimal) {
+            Ok(count) => ended += count,
+            Err(violation) => {
+                let names = Names::new();
+                panic!(
+                    "seed {seed}: {violation}; greedy: {:?}\n{}\n{}",
+                    check_elements(&facts, &greedy),
+                    print::facts(&facts, &names),
+                    print::decisions(&facts, &names, &minimal)
+                );
+            }
+        }
+    }
+    assert!(decided > 400 && saved > 15, "{decided} functions were decided, and {saved} copies saved");
+    assert!(ended > 2000, "{ended} executions came to an end");
+}
+
 /// An operand that is copied and put in place by force is an error that the checker has to find, mostly: some copies are only
 /// due to conservative rules, or matter on paths that are not drawn.
 #[test]
 fn checker_rejects_most_copies_left_out() {
     let (mut flips, mut rejected) = (0, 0);
     for seed in 0..150 {
-        let facts = function(seed, Shape { ops: 14, depth: (seed % 3) as u32, wild: false });
+        let facts = function(seed, Shape { ops: 14, depth: (seed % 3) as u32, wild: false, parts: false });
         let Ok(decisions) = decide(&facts, &Options::default()) else { continue };
         for operand in facts.operands().ids() {
             if decisions.is_in_place(operand) {
@@ -198,7 +238,7 @@ fn checker_reaches_the_last_of_many_blocks() {
 #[test]
 fn generated_text_round_trips() {
     for seed in 0..100 {
-        let facts = function(seed, Shape { ops: 20, depth: 3, wild: true });
+        let facts = function(seed, Shape { ops: 20, depth: 3, wild: true, parts: false });
         let printed = print::facts(&facts, &Names::new());
         let (again, names) = text::parse(&printed).expect("what is printed can be parsed");
         // The values that an operand flows to have no order.
@@ -216,7 +256,7 @@ fn generated_text_round_trips() {
 /// Any text gives facts or an error; any facts give decisions or an error.
 #[test]
 fn damaged_text_never_panics() {
-    let good = print::facts(&function(11, Shape { ops: 12, depth: 2, wild: true }), &Names::new());
+    let good = print::facts(&function(11, Shape { ops: 12, depth: 2, wild: true, parts: false }), &Names::new());
     let tokens =
         ["%v1", " ", "{", "}", "\n", "rw", "m", ">", "~", "^", "[0:1:1]", "put 0 1", "take 0", "next 0", "region", "("];
     let mut random = Random::new(3);

@@ -10,8 +10,9 @@ use crate::definitions::Definitions;
 use crate::dominance::{Structure, is_unordered_for, regions_are_exclusive};
 use crate::equivalence::holds_by_identity;
 use crate::facts::{Facts, Relation, Source, Subset};
+use crate::footprints::Footprints;
 use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
-use crate::placement::{ConflictTest, Options, Reason};
+use crate::placement::{ConflictTest, Options, Reason, Strategy};
 
 /// The extent of a slice: a tensor value and a part of it (none: all of it).
 type Key = (ValueId, Option<SliceId>);
@@ -23,6 +24,7 @@ pub(crate) struct PairwiseClasses<'a> {
     definitions: Definitions,
     check_parallel_regions: bool,
     unordered_graphs: bool,
+    footprints: Option<Footprints>,
     looped: IndexVec<ValueId, bool>,
     in_place: IndexVec<OperandId, bool>,
     sets: AliasSets,
@@ -38,6 +40,7 @@ impl<'a> PairwiseClasses<'a> {
             definitions,
             check_parallel_regions: options.check_parallel_regions,
             unordered_graphs: options.unordered_graph_regions,
+            footprints: if options.strategy == Strategy::Minimal { Footprints::new(facts) } else { None },
             looped: crate::subsets::walk(facts).looped,
             in_place: IndexVec::filled(false, facts.operands().len()),
             sets: AliasSets::new(facts.values().len()),
@@ -73,14 +76,15 @@ impl<'a> PairwiseClasses<'a> {
         // Undefined contents cannot be lost, but the buffer of an iteration argument must not be written through another value.
         let Some(&first) = definitions.first() else {
             let inside = self.facts.span(reader).properly_encloses(self.facts.span(writer));
-            return (inside && !self.slices_exclude(read, write)).then(|| self.facts.operands()[read].value);
+            let excluded = self.slices_exclude(read, write) || self.are_disjoint(read, write);
+            return (inside && !excluded).then(|| self.facts.operands()[read].value);
         };
         let repeats = definitions.iter().any(|&definition| self.blocks_repeat(reader, writer, definition));
         let in_order = !repeats && self.is_in_order(reader, writer, definitions);
         if in_order && self.order_excludes(read, write) {
             return None;
         }
-        if self.slices_exclude(read, write) {
+        if self.slices_exclude(read, write) || self.are_disjoint(read, write) {
             return None;
         }
         if repeats {
@@ -89,6 +93,13 @@ impl<'a> PairwiseClasses<'a> {
         definitions.iter().copied().find(|&definition| {
             !(self.definition_excludes(write, definition) || (in_order && self.is_too_late(reader, writer, definition)))
         })
+    }
+
+    fn are_disjoint(&self, read: OperandId, write: OperandId) -> bool {
+        let used = self.facts.operands()[read];
+        let defined = self.definitions.summaries[used.value].repetitive;
+        let scope = self.structure.repeated(self.facts, used.op, defined);
+        self.footprints.as_ref().is_some_and(|known| known.are_disjoint(self.facts, read, write, scope))
     }
 
     /// Whether blocks around both operations reach each other without the block of the definition.
@@ -219,9 +230,10 @@ impl<'a> PairwiseClasses<'a> {
             return false;
         };
         let source_value = facts.operands()[source].value;
+        let is_part = self.footprints.is_some() && facts.is_slice_of(used.value, source_value);
         // The operation writes back the present contents: to its own source, and to the other readers of that value.
         destination == write
-            && (source == read || used.value == source_value)
+            && (source == read || used.value == source_value || is_part)
             && self.is_within(source_value, (stored.value, slice), true)
     }
 

@@ -2,22 +2,97 @@
 //!
 //! Two equal terms are equal contents. `insert` and `extract` are kept in a normal form, so that overwriting a slice
 //! with its own contents changes nothing, and reading back a slice gives the written contents:
-//! * `extract(insert(b, s, x), s) = x`
-//! * `insert(insert(b, s, x), s, y) = insert(b, s, y)` and `insert(b, s, extract(b, s)) = b`
+//! * `extract(insert(b, s, x), t)` is a part of `x` if `t` is within `s`, and `extract(b, t)` if the two are apart;
+//! * `insert(insert(b, s, x), t, y) = insert(b, t, y)` if `s` is within `t`, and `insert(b, s, extract(b, s)) = b`;
+//! * insertions of slices that are apart commute; those into a part of a part are insertions into a part.
 //!
-//! Different slices are assumed to overlap: their insertions do not commute.
+//! A slice may be numbers ([`crate::checker`] gives each symbol a value): whether two are apart is seen element by element, in
+//! each dimension. Slices that share some elements, slices known by name alone, and unknown parts do not commute.
 
 use std::collections::HashMap;
 
 use crate::index::{OpId, SliceId, ValueId};
 
 /// A part of a tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Part {
-    /// A known slice.
-    Slice(SliceId),
+    /// A slice of known elements, by its number among the [`Terms`].
+    Slice(u32),
+    /// A slice of which only equality is known.
+    Named(SliceId),
     /// An unknown part, identified by the value that is it.
     View(ValueId),
+}
+
+/// The elements of a slice in one dimension: `size` of them, `stride` apart, from `offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Elements {
+    pub offset: i64,
+    pub size: i64,
+    /// At least 1.
+    pub stride: i64,
+}
+
+impl Elements {
+    fn each(self) -> impl Iterator<Item = i64> {
+        (0..self.size.min(MOST_ELEMENTS))
+            .map(move |index| self.offset.saturating_add(index.saturating_mul(self.stride)))
+    }
+
+    /// The place of a position among the elements.
+    fn find(self, position: i64) -> Option<i64> {
+        let distance = position.checked_sub(self.offset)?;
+        let index = distance / self.stride;
+        (distance % self.stride == 0 && (0..self.size).contains(&index)).then_some(index)
+    }
+
+    /// Whether two have no element in common; long ones, by their ends alone.
+    fn is_apart_from(self, other: Self) -> bool {
+        let last = |of: Self| of.offset.saturating_add((of.size - 1).saturating_mul(of.stride));
+        if self.size <= 0 || other.size <= 0 || last(self) < other.offset || last(other) < self.offset {
+            return true;
+        }
+        self.size <= MOST_ELEMENTS && self.each().all(|position| other.find(position).is_none())
+    }
+
+    /// The elements as places among others that have them all.
+    fn among(self, other: Self) -> Option<Self> {
+        if self.size <= 0 || self.size > MOST_ELEMENTS {
+            return None;
+        }
+        let places = self.each().map(|position| other.find(position)).collect::<Option<Vec<i64>>>()?;
+        let stride = places.get(1).map_or(1, |second| second - places[0]);
+        Some(Self { offset: places[0], size: self.size, stride })
+    }
+
+    /// Whether they are elements of a dimension of this size.
+    pub fn is_within(self, size: i64) -> bool {
+        let last = self.offset.saturating_add((self.size - 1).saturating_mul(self.stride));
+        self.offset >= 0 && self.size > 0 && self.stride > 0 && last < size
+    }
+
+    /// Those of these elements that a slice of them has.
+    fn part(self, slice: Self) -> Self {
+        let position = self.offset.saturating_add(slice.offset.saturating_mul(self.stride));
+        Self { offset: position, size: slice.size, stride: self.stride.saturating_mul(slice.stride) }
+    }
+}
+
+/// How many elements of a dimension are compared one by one: a longer slice is compared by its ends.
+const MOST_ELEMENTS: i64 = 4096;
+
+/// How many insertions are looked through.
+const MOST_INSERTIONS: usize = 64;
+
+/// How two parts lie to each other.
+enum Relation {
+    Same,
+    Apart,
+    /// The first is this part of the second.
+    Within(Part),
+    /// The second is this part of the first.
+    Around(Part),
+    Unknown,
 }
 
 /// The number of a term.
@@ -42,11 +117,19 @@ pub(crate) struct Terms {
     terms: Vec<Term>,
     ids: HashMap<Term, TermId>,
     uniques: u32,
+    slices: Vec<Vec<Elements>>,
+    slice_ids: HashMap<Vec<Elements>, u32>,
 }
 
 impl Terms {
     pub fn new() -> Self {
-        Self { terms: vec![Term::Undefined], ids: HashMap::from([(Term::Undefined, UNDEFINED)]), uniques: 0 }
+        Self {
+            terms: vec![Term::Undefined],
+            ids: HashMap::from([(Term::Undefined, UNDEFINED)]),
+            uniques: 0,
+            slices: Vec::new(),
+            slice_ids: HashMap::new(),
+        }
     }
 
     fn intern(&mut self, term: Term) -> TermId {
@@ -55,6 +138,62 @@ impl Terms {
             terms.push(term.clone());
             TermId::try_from(terms.len() - 1).unwrap_or(TermId::MAX)
         })
+    }
+
+    /// A slice as a part.
+    pub fn slice(&mut self, sides: Vec<Elements>) -> Part {
+        let Self { slices, slice_ids, .. } = self;
+        let id = slice_ids.entry(sides).or_insert_with_key(|sides| {
+            slices.push(sides.clone());
+            u32::try_from(slices.len() - 1).unwrap_or(u32::MAX)
+        });
+        Part::Slice(*id)
+    }
+
+    pub fn sides(&self, part: Part) -> Option<&[Elements]> {
+        match part {
+            Part::Slice(id) => self.slices.get(id as usize).map(Vec::as_slice),
+            Part::Named(_) | Part::View(_) => None,
+        }
+    }
+
+    fn relation(&mut self, a: Part, b: Part) -> Relation {
+        if a == b {
+            return Relation::Same;
+        }
+        let (Some(first), Some(second)) = (self.sides(a), self.sides(b)) else { return Relation::Unknown };
+        if first.len() != second.len() {
+            return Relation::Unknown;
+        }
+        let pairs = || first.iter().copied().zip(second.iter().copied());
+        if pairs().any(|(a, b)| a.is_apart_from(b)) {
+            return Relation::Apart;
+        }
+        let within: Option<Vec<Elements>> = pairs().map(|(a, b)| a.among(b)).collect();
+        let around: Option<Vec<Elements>> = pairs().map(|(a, b)| b.among(a)).collect();
+        match (within, around) {
+            (Some(sides), _) => Relation::Within(self.slice(sides)),
+            (None, Some(sides)) => Relation::Around(self.slice(sides)),
+            (None, None) => Relation::Unknown,
+        }
+    }
+
+    /// The part of a part, if both are slices.
+    pub fn part_of(&mut self, part: Part, inner: Part) -> Option<Part> {
+        let (outer, inner) = (self.sides(part)?, self.sides(inner)?);
+        // The type of a slice may leave out dimensions of size 1.
+        let leaves_out = outer.len() != inner.len();
+        let kept = outer.iter().filter(|side| !leaves_out || side.size != 1).count();
+        if kept != inner.len() {
+            return None;
+        }
+        let mut inner = inner.iter();
+        let compose = |side: &Elements| match leaves_out && side.size == 1 {
+            true => Some(*side),
+            false => inner.next().map(|slice| side.part(*slice)),
+        };
+        let sides = outer.iter().map(compose).collect::<Option<Vec<_>>>()?;
+        Some(self.slice(sides))
     }
 
     pub fn unique(&mut self) -> TermId {
@@ -67,22 +206,69 @@ impl Terms {
     }
 
     pub fn extract(&mut self, base: TermId, part: Part) -> TermId {
-        match &self.terms[base as usize] {
-            Term::Undefined => UNDEFINED,
-            Term::Insert(_, other, contents) if *other == part => *contents,
-            _ => self.intern(Term::Extract(base, part)),
+        let mut base = base;
+        // Insertions that share elements with the part, the last one first.
+        let mut shared = Vec::new();
+        for _ in 0..MOST_INSERTIONS {
+            let Term::Insert(below, other, contents) = self.terms[base as usize] else { break };
+            match self.relation(part, other) {
+                Relation::Same if shared.is_empty() => return contents,
+                Relation::Within(inner) if shared.is_empty() => return self.extract(contents, inner),
+                Relation::Around(inner) if shared.is_empty() => {
+                    let around = self.extract(below, part);
+                    return self.insert(around, inner, contents);
+                }
+                Relation::Apart => {}
+                _ => shared.push((other, contents)),
+            }
+            base = below;
         }
+        if shared.is_empty() && base == UNDEFINED {
+            return UNDEFINED;
+        }
+        if shared.is_empty()
+            && let Term::Extract(below, outer) = self.terms[base as usize]
+            && let Some(composed) = self.part_of(outer, part)
+        {
+            return self.extract(below, composed);
+        }
+        let base = shared
+            .into_iter()
+            .rev()
+            .fold(base, |base, (other, contents)| self.intern(Term::Insert(base, other, contents)));
+        self.intern(Term::Extract(base, part))
     }
 
     pub fn insert(&mut self, base: TermId, part: Part, contents: TermId) -> TermId {
-        let base = match &self.terms[base as usize] {
-            Term::Insert(below, other, _) if *other == part => *below,
-            _ => base,
-        };
-        if self.extract(base, part) == contents {
-            return base;
+        // A part of the inserted part is a part of the whole.
+        if let Term::Insert(below, inner, stored) = self.terms[contents as usize]
+            && let Some(composed) = self.part_of(part, inner)
+        {
+            let base = self.insert(base, part, below);
+            return self.insert(base, composed, stored);
         }
-        self.intern(Term::Insert(base, part, contents))
+        // Down to where it belongs; what it overwrites goes.
+        let (mut base, mut passed) = (base, Vec::new());
+        for _ in 0..MOST_INSERTIONS {
+            let Term::Insert(below, other, stored) = self.terms[base as usize] else { break };
+            match self.relation(other, part) {
+                Relation::Same | Relation::Within(_) => {}
+                Relation::Apart => passed.push((other, stored)),
+                _ => break,
+            }
+            base = below;
+        }
+        // All of a slice.
+        if let Term::Extract(_, outer) = self.terms[base as usize]
+            && self.part_of(outer, part) == Some(outer)
+        {
+            return contents;
+        }
+        if self.extract(base, part) != contents {
+            let place = passed.iter().position(|(other, _)| *other < part).unwrap_or(passed.len());
+            passed.insert(place, (part, contents));
+        }
+        passed.into_iter().rev().fold(base, |base, (part, contents)| self.intern(Term::Insert(base, part, contents)))
     }
 
     /// Whether `actual` equals the expected contents wherever those are defined.
@@ -129,9 +315,13 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    pub fn part(&self, part: Part) -> Self {
+    pub fn part(&self, terms: &mut Terms, part: Part) -> Self {
         let mut path = self.path.clone();
-        path.push(part);
+        let composed = path.last().and_then(|last| terms.part_of(*last, part));
+        if composed.is_some() {
+            path.pop();
+        }
+        path.push(composed.unwrap_or(part));
         Self { path, ..*self }
     }
 

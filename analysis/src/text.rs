@@ -28,6 +28,7 @@
 //!   numbers such as `4`, `s7` or `4+2*s7`.
 //! * `region`s have `repeat`, `parallel`, `graph`, `trips=N`, and `next` with the numbers of their successor regions.
 //!   `block(...)` starts a block with arguments, `next` as for regions; the first one may be left out.
+//! * `symbols s1, s2` declares the symbols that the region defines; others are defined anywhere.
 //! * `//` starts a comment.
 
 use std::collections::HashMap;
@@ -40,6 +41,9 @@ use crate::facts::{
 };
 use crate::index::{BlockId, IndexVec, OpId, OperandId, RegionId, SliceId, ValueId};
 use crate::one_shot::Placement;
+
+/// The largest symbol that a text may declare.
+const MOST_SYMBOLS: u32 = 1 << 16;
 
 /// The names of labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -177,6 +181,10 @@ impl Parser {
             Some(Open::Op { .. }) if c.eat_word("region") => self.region(c),
             Some(Open::Op { .. }) => Err(Problem::Expected("`region` or `}`")),
             Some(Open::Region { .. }) if c.eat_word("block") => self.block(c).map(|_| ()),
+            Some(Open::Region { region, .. }) if c.eat_word("symbols") => {
+                let region = *region;
+                self.symbols(c, region)
+            }
             Some(Open::Region { .. }) => self.op(c),
         }
     }
@@ -242,6 +250,18 @@ impl Parser {
         }
         c.expect_end()?;
         Ok(block)
+    }
+
+    fn symbols(&mut self, c: &mut Cursor<'_>, region: RegionId) -> Result<(), Problem> {
+        while let Some(symbol) = c.symbol()? {
+            // The table has an entry for each number below.
+            if symbol > MOST_SYMBOLS {
+                return Err(Problem::Expected("a smaller symbol"));
+            }
+            self.b.symbol(symbol, region);
+            c.eat(",");
+        }
+        c.expect_end()
     }
 
     fn current_block(&mut self) -> Result<BlockId, Problem> {

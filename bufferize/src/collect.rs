@@ -26,7 +26,7 @@ use crate::op_model::{
 use crate::options::Options;
 use crate::scope::is_apart;
 use crate::shared_memory;
-use crate::slices::Symbols;
+use crate::slices::{Origin, Symbols};
 
 /// The facts of a function, with the IR of their ids.
 pub(crate) struct Collected<'c> {
@@ -64,8 +64,10 @@ pub(crate) fn collect<'c>(
         operand_ids: HandleMap::default(),
         ops: IndexVec::new(),
         symbols: Symbols::default(),
+        regions: HashMap::new(),
     };
     let root = collector.builder.region(None, RegionInfo::default());
+    collector.regions.insert(function.region(0), root);
     // Only the entry's arguments come from callers; those of other blocks are restricted by their operands.
     let arguments = writable_arguments(function, options);
     collector.region(&blocks, root, &|block, index| {
@@ -254,6 +256,8 @@ struct Collector<'c, 'a> {
     operand_ids: HandleMap<(Op<'c>, usize), OperandId>,
     ops: IndexVec<OpId, Op<'c>>,
     symbols: Symbols<'c>,
+    /// The listed regions.
+    regions: HashMap<Region<'c>, RegionId>,
 }
 
 impl<'c> Collector<'c, '_> {
@@ -327,6 +331,7 @@ impl<'c> Collector<'c, '_> {
             let writable = model.as_ref().is_some_and(|m| m.are_arguments_writable(op, index));
             let region_id = self.builder.region(Some(id), known);
             region_ids.push(region_id);
+            self.regions.insert(op.region(index), region_id);
             self.region(blocks, region_id, &|_, _| writable);
         }
         if let Some(edges) = model.as_ref().and_then(|m| m.region_branches(op)) {
@@ -440,7 +445,38 @@ impl<'c> Collector<'c, '_> {
         Slice { offsets: numbers(&slice.offsets), sizes: numbers(&slice.sizes), strides: numbers(&slice.strides) }
     }
 
-    fn finish(self, function: Op<'c>) -> Result<Collected<'c>, Diagnostics> {
+    /// Where the symbols of slices are defined. A term has a value wherever its numbers have one: in the innermost region of
+    /// theirs, which was numbered last.
+    fn symbol_scopes(&mut self) {
+        let mut scopes: Vec<Option<RegionId>> = Vec::new();
+        for (symbol, origin) in (0u32..).zip(self.symbols.origins()) {
+            let scope = match origin {
+                Origin::Value(value) => self.listed_region(*value),
+                Origin::Term(numbers) => {
+                    let of = |number: &u32| scopes.get(*number as usize).copied().flatten();
+                    numbers.iter().map(of).try_fold(RegionId::new(0), |inner, scope| Some(inner.max(scope?)))
+                }
+            };
+            if let Some(scope) = scope {
+                self.builder.symbol(symbol, scope);
+            }
+            scopes.push(scope);
+        }
+    }
+
+    /// The innermost listed region around the definition of a value.
+    fn listed_region(&self, value: Value<'c>) -> Option<RegionId> {
+        let mut region = value.block()?.region()?;
+        loop {
+            if let Some(id) = self.regions.get(&region) {
+                return Some(*id);
+            }
+            region = region.blocks().first()?.parent_op()?.block()?.region()?;
+        }
+    }
+
+    fn finish(mut self, function: Op<'c>) -> Result<Collected<'c>, Diagnostics> {
+        self.symbol_scopes();
         let facts = self.builder.finish().map_err(|error| {
             let message = format!("the facts about this function do not fit together: {error}");
             Diagnostics::from(

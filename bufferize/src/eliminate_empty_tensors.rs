@@ -106,12 +106,12 @@ fn as_upstream(root: Op, models: &OpModels, options: &Options, done: &mut Elimin
 }
 
 /// A function's facts and decisions.
-struct Analysed<'c> {
-    collected: Collected<'c>,
-    decisions: Decisions,
+pub(crate) struct Analysed<'c> {
+    pub(crate) collected: Collected<'c>,
+    pub(crate) decisions: Decisions,
 }
 
-fn analyse<'c>(
+pub(crate) fn analyse<'c>(
     function: Op<'c>,
     models: &OpModels,
     callees: &Callees<'c>,
@@ -159,7 +159,7 @@ fn replace_all(function: Op, collected: &Collected, decisions: &Decisions) -> Re
 }
 
 /// Copies of contents that the rewrite would make: for operands out of place, and at insertions.
-fn cost(analysed: &Analysed) -> usize {
+pub(crate) fn cost(analysed: &Analysed) -> usize {
     let Analysed { collected, decisions } = analysed;
     let copied = collected.operands.ids().filter(|id| decisions.copy(*id).is_some_and(|c| c.contents)).count();
     let insertions = collected.ops.iter().filter(|op| insertion_operands(**op).is_some()).count();

@@ -14,7 +14,8 @@
 //! * `analysis`, `annotate`: the analysis as a trait, and decisions as attributes.
 //! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
 //! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
-//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`empty_tensor_to_alloc_tensor()`]: passes before;
+//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`move_reads()`],
+//!   [`reuse_buffers()`], [`empty_tensor_to_alloc_tensor()`]: passes before;
 //!   [`finalize()`] ends partial runs.
 //!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
@@ -53,11 +54,13 @@ mod loaded_globals;
 mod loop_copies;
 mod memref_types;
 mod models;
+mod move_reads;
 mod one_shot;
 pub mod op_model;
 mod options;
 mod own_place;
 mod remarks;
+mod reuse_buffers;
 mod rewrite;
 mod rewriting;
 mod scope;
@@ -73,9 +76,11 @@ pub use buffer_type::BufferTypes;
 pub use eliminate_empty_tensors::{Eliminated, eliminate_empty_tensors, eliminate_empty_tensors_into};
 pub use empty_tensor_to_alloc_tensor::empty_tensor_to_alloc_tensor;
 pub use finalize::{Finalized, finalize};
+pub use move_reads::move_reads;
 pub use one_shot::{
     Chooser, FunctionAnalysis, Stats, analyse, run_one_shot, run_one_shot_into, run_with_analysis, run_with_decisions,
     run_with_models,
 };
-pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
+pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, Strategy, UnknownTypeConversion};
+pub use reuse_buffers::reuse_buffers;
 pub use rewriting::Rewriting;

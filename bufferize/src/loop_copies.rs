@@ -12,6 +12,9 @@
 //! memory, or another carried tensor. A condition of `scf.while` is copied, too, unless it and the yield both
 //! forward their own arguments; a yield may then forward any argument, for each is a buffer of its own.
 //!
+//! With the strategy `minimal`, an `scf.for` may yield its arguments in another order, each in place of one: the buffers of the
+//! initial values change places. Nothing may use an initial value behind the loop, whose buffer may be any of them then.
+//!
 //! One pass over the values summarises each alias class by the positions of definitions; a query costs a binary search.
 //! Source: the copies that MLIR's One-Shot Bufferize makes in loops.
 //! Differs: read-only memory, tensors carried twice, and yields of `scf.while` are copied, which upstream omits;
@@ -20,14 +23,14 @@
 use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::facts::{Span, ValueDef};
-use monopour_analysis::index::ValueId;
+use monopour_analysis::index::{OpId, ValueId};
 use monopour_analysis::one_shot::{Decisions, InPlaceAnalysis};
 use monopour_ir::{Op, Use, Value};
 
 use crate::collect::Collected;
 use crate::effects::{LoopCarried, LoopTerminator};
 use crate::op_model::OpModels;
-use crate::options::Options;
+use crate::options::{Options, Strategy};
 
 /// The operands of loops' terminators that need a copy. `takes_part`: whether an operation has a model.
 pub(crate) fn copied_in_loops<'c>(
@@ -51,6 +54,7 @@ pub(crate) fn copied_in_loops<'c>(
     let mut found = Vec::new();
     for (id, carried) in loops {
         let span = collected.facts.span(id);
+        let exchanges = options.strategy == Strategy::Minimal && exchanges(collected, decisions, id, &carried);
         let mut kept: HashSet<(Op, ValueId)> = HashSet::new();
         for carried in carried {
             let terminator = carried.terminator;
@@ -63,7 +67,7 @@ pub(crate) fn copied_in_loops<'c>(
                     !keeps_its_own(collected, decisions, &carried, other_region)
                 }
                 from => {
-                    let any_argument = from == LoopTerminator::AfterCondition && !options.extensions;
+                    let any_argument = from == LoopTerminator::AfterCondition && !options.extensions || exchanges;
                     classes.escapes(class, span, own, any_argument)
                 }
             };
@@ -73,6 +77,31 @@ pub(crate) fn copied_in_loops<'c>(
         }
     }
     found
+}
+
+/// Whether a loop yields buffers of its arguments, each once, and nothing uses its initial values behind it.
+fn exchanges(collected: &Collected, decisions: &Decisions, id: OpId, carried: &[LoopCarried]) -> bool {
+    let facts = &collected.facts;
+    let class_of = |value: Option<Value>| value.and_then(|v| collected.id(v)).map(|id| decisions.alias_class(id));
+    let all = |of: &dyn Fn(&LoopCarried) -> Option<ValueId>| carried.iter().map(of).collect::<Option<HashSet<_>>>();
+    let arguments = all(&|c| class_of(c.argument));
+    let yielded = all(&|c| class_of(Some(c.terminator.operand(c.index))));
+    let is_body = carried.iter().all(|c| c.from == LoopTerminator::Body);
+    // Each a class, and a buffer, of its own.
+    let is_permuted = arguments == yielded && arguments.is_some_and(|classes| classes.len() == carried.len());
+    let span = facts.span(id);
+    let is_behind = |value: ValueId| match facts.values()[value].def {
+        ValueDef::Result(op) => facts.span(op).first >= span.first,
+        ValueDef::Argument(_) => false,
+    };
+    let initial: HashSet<ValueId> =
+        facts.operands_of(id).iter().map(|o| decisions.alias_class(facts.operands()[*o].value)).collect();
+    let mut stale = facts.operands().iter().filter(|used| {
+        initial.contains(&decisions.alias_class(used.value))
+            && facts.span(used.op).first > span.last
+            && !is_behind(used.value)
+    });
+    is_body && is_permuted && stale.next().is_none()
 }
 
 /// Whether a condition and the yield of the same position both carry the arguments of their own regions.

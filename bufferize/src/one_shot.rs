@@ -440,6 +440,7 @@ pub(crate) fn settings(options: &Options) -> one_shot::Options {
         copy_before_write: options.copy_before_write,
         check_parallel_regions: options.check_parallel_regions,
         unordered_graph_regions: !options.extensions,
+        strategy: options.strategy,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Options of One-Shot Bufferize, named as upstream's pass names them.
 
+pub use monopour_analysis::one_shot::Strategy;
 use monopour_ir::bufferizable::InterfaceOptions;
 use monopour_ir::{Diagnostic, Diagnostics};
 
@@ -78,6 +79,8 @@ pub struct Options {
     pub buffer_alignment_bytes: u64,
     /// Behaviour beyond upstream: copies of a slice onto itself are left out.
     pub extensions: bool,
+    /// `strategy`: how much is known about the memory that uses touch. [`Strategy::Minimal`] implies the extensions.
+    pub strategy: Strategy,
     /// Arguments of public functions are not writable unless they carry `monopour.donate`.
     pub entry_abi: bool,
 }
@@ -103,6 +106,7 @@ impl Default for Options {
             use_encoding_for_memory_space: false,
             buffer_alignment_bytes: 64,
             extensions: false,
+            strategy: Strategy::Greedy,
             entry_abi: false,
         }
     }
@@ -129,6 +133,7 @@ impl Options {
             function_boundary_type_conversion: FunctionBoundaryTypeConversion::Identity,
             use_encoding_for_memory_space: true,
             extensions: true,
+            strategy: Strategy::Minimal,
             entry_abi: true,
             ..Self::default()
         }
@@ -139,7 +144,8 @@ impl Options {
     pub(crate) fn effective(&self) -> Self {
         let has_functions = self.dialect_filter.is_empty() || self.dialect_filter.iter().any(|d| d == "func");
         let bufferize_function_boundaries = self.bufferize_function_boundaries && has_functions;
-        Self { bufferize_function_boundaries, ..self.clone() }
+        let extensions = self.extensions || self.strategy == Strategy::Minimal;
+        Self { bufferize_function_boundaries, extensions, ..self.clone() }
     }
 
     /// Refuses options that exclude each other, with upstream's words.

@@ -17,7 +17,17 @@ const MAX_DEPTH: usize = 16;
 pub(crate) struct Symbols<'c> {
     values: HandleMap<Value<'c>, u32>,
     terms: HashMap<Term, u32>,
-    next: u32,
+    /// By number.
+    origins: Vec<Origin<'c>>,
+}
+
+/// What a number stands for.
+#[derive(Clone)]
+pub(crate) enum Origin<'c> {
+    /// An SSA value.
+    Value(Value<'c>),
+    /// A term of these numbers.
+    Term(Vec<u32>),
 }
 
 /// A term that is not affine: equal operations on equal operands are equal numbers.
@@ -36,17 +46,22 @@ impl<'c> Symbols<'c> {
         }
     }
 
-    fn fresh(&mut self) -> u32 {
-        self.next += 1;
-        self.next - 1
+    /// What the numbers stand for, by number; a term comes behind its own numbers.
+    pub(crate) fn origins(&self) -> &[Origin<'c>] {
+        &self.origins
+    }
+
+    fn fresh(&mut self, origin: Origin<'c>) -> u32 {
+        self.origins.push(origin);
+        u32::try_from(self.origins.len() - 1).unwrap_or(u32::MAX)
     }
 
     fn opaque(&mut self, value: Value<'c>) -> Affine {
-        let next = self.next;
-        let id = *self.values.entry(value).or_insert(next);
-        if id == next {
-            self.next += 1;
+        if let Some(id) = self.values.get(&value) {
+            return Affine::symbol(*id);
         }
+        let id = self.fresh(Origin::Value(value));
+        self.values.insert(value, id);
         Affine::symbol(id)
     }
 
@@ -54,7 +69,12 @@ impl<'c> Symbols<'c> {
         if let Some(id) = self.terms.get(&term) {
             return Affine::symbol(*id);
         }
-        let id = self.fresh();
+        let numbers: Vec<&Affine> = match &term {
+            Term::Binary(_, a, b) => vec![a, b],
+            Term::MinMax(_, all) => all.iter().collect(),
+        };
+        let symbols = numbers.into_iter().flat_map(|number| &number.terms).map(|(symbol, _)| *symbol).collect();
+        let id = self.fresh(Origin::Term(symbols));
         self.terms.insert(term, id);
         Affine::symbol(id)
     }

@@ -227,6 +227,28 @@ pub(crate) fn move_before_use<'c>(
     true
 }
 
+/// Moves an op and the definitions of its operands before another op of its block; false, and nothing is moved, if one cannot be.
+/// An assertion moves as a pure op does.
+pub(crate) fn move_before<'c>(
+    rw: &mut Rewriter<'c>,
+    order: &mut BlockOrder<'c>,
+    (op, movable): (Op<'c>, Movable),
+    to: Op<'c>,
+    edits: &mut Vec<Edit<'c>>,
+) -> bool {
+    if !op.is(ops::cf::ASSERT) && !may_move(op, movable) {
+        return false;
+    }
+    if !move_before_use(rw, order, to, (&read_values(op), movable), edits) {
+        return false;
+    }
+    let Some(next) = op.next() else { return false };
+    order.move_before(op, to);
+    rw.move_before(op, to);
+    edits.push(Edit::Moved { op, next });
+    true
+}
+
 /// Whether `value` dominates `at`.
 fn is_there<'c>(order: &mut BlockOrder<'c>, value: Value<'c>, at: Op<'c>) -> bool {
     match (value.defining_op(), value.block()) {

@@ -3,7 +3,9 @@
 use super::stages::{Model, OnMemrefs, OnTensors, Outlined, Planned, Scheduled, Source, Tiled};
 use super::{Job, copies, signature};
 use crate::options::{Strategy, TargetDescription};
-use monopour_bufferize::{Options, Stats, eliminate_empty_tensors, run_one_shot};
+use monopour_bufferize::{
+    Options, Stats, Strategy as Footprints, eliminate_empty_tensors, move_reads, reuse_buffers, run_one_shot,
+};
 use monopour_contract::attributes;
 use monopour_frontend as frontend;
 use monopour_ir::{Attr, CANONICALIZE, Context, Diagnostics, Module, Op, Rewriter, ops, run_passes};
@@ -74,19 +76,30 @@ pub(super) fn place<'c>(job: &mut Job<'c, '_>, stage: Tiled<'c>) -> Result<Tiled
 
 pub(super) fn bufferize<'c>(job: &mut Job<'c, '_>, Tiled { model }: Tiled<'c>) -> Result<OnMemrefs<'c>, Diagnostics> {
     let root = model.module.op();
+    let strategy = job.options.strategy;
     let options = Options {
         use_encoding_for_memory_space: job.is_gpu(),
-        copy_before_write: job.options.strategy == Strategy::CopyBeforeWrite,
+        copy_before_write: strategy == Strategy::CopyBeforeWrite,
+        strategy: match strategy {
+            Strategy::Minimal => Footprints::Minimal,
+            _ => Footprints::Greedy,
+        },
         ..Options::pipeline()
     };
-    let stats = match job.options.strategy {
+    let stats = match strategy {
         Strategy::Upstream => {
             upstreams_bufferization(model.host(), root, &options)?;
             Stats::default()
         }
         Strategy::CopyBeforeWrite => run_one_shot(root, &options)?,
-        Strategy::Minimal | Strategy::Greedy => {
+        Strategy::Greedy => {
             eliminate_empty_tensors(root, &options)?;
+            run_one_shot(root, &options)?
+        }
+        Strategy::Minimal => {
+            eliminate_empty_tensors(root, &options)?;
+            move_reads(root, &options)?;
+            reuse_buffers(root, &options)?;
             run_one_shot(root, &options)?
         }
     };

@@ -139,7 +139,7 @@ fn heads(half: bool) -> ModelProto {
     let [tokens, hidden] = [12i64, 16];
     let mut nodes = vec![];
     let mut constants = vec![ints("split", &[1, tokens, 2, 8]), ints("joined", &[1, tokens, hidden])];
-    let mut cast = |nodes: &mut Vec<_>, name: &str, to: i64| {
+    let cast = |nodes: &mut Vec<_>, name: &str, to: i64| {
         nodes.push(node(&format!("Cast({name}) -> {name}_c"), &[("to", &[if half { to } else { 1 }])]));
         format!("{name}_c")
     };

@@ -16,6 +16,7 @@ mod host;
 mod long_models;
 #[path = "../../runtime/examples/serve/measure.rs"]
 mod measure;
+mod minimal;
 mod numerics;
 mod onnx;
 mod onnx_contrib;

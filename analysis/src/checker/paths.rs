@@ -76,6 +76,11 @@ impl Paths {
         way as usize
     }
 
+    /// Any number below `end`.
+    pub fn next_number(&mut self, end: u32) -> u32 {
+        self.random.below(end)
+    }
+
     /// Yes or no.
     pub fn decide(&mut self, point: Point) -> bool {
         self.choose(point, 2) == 1

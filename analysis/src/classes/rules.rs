@@ -18,7 +18,14 @@ impl Classes<'_> {
             return self.is_conflict_on_op(read, write);
         }
         let hit = self.intervals.contains(read, self.position(write)) || self.is_conflict_at_definition(read, write);
-        hit && !self.slices_exclude(read, write)
+        hit && !self.slices_exclude(read, write) && !self.are_disjoint(read, write)
+    }
+
+    /// Whether the two touch no common element, as far as that counts.
+    pub(super) fn are_disjoint(&self, read: OperandId, write: OperandId) -> bool {
+        let Some(footprints) = &self.footprints else { return false };
+        let scope = self.structure.repeated(self.facts, self.facts.operands()[read].op, self.summary(read).repetitive);
+        footprints.are_disjoint(self.facts, read, write, scope)
     }
 
     /// The write is on the operation of the read's first definition, and does not define that value.
@@ -49,7 +56,7 @@ impl Classes<'_> {
                 || (used.elementwise
                     && stored.elementwise
                     && self.subsets.are_same_buffer(self.facts, used.value, stored.value)));
-        !excluded && !self.slices_exclude(read, write)
+        !excluded && !self.slices_exclude(read, write) && !self.are_disjoint(read, write)
     }
 
     fn slices_exclude(&self, read: OperandId, write: OperandId) -> bool {
@@ -59,10 +66,16 @@ impl Classes<'_> {
         if overwritten.is_some_and(|range| self.subsets.matches(stored.value, range)) {
             return true;
         }
-        // The write restores the contents that its source, and every other reader of that value, reads anyway.
-        self.subsets
-            .rewritten_source(self.facts, write)
-            .is_some_and(|source| self.facts.operands()[source].value == used.value)
+        // The write restores the contents that its source, and every other reader of that value (or of its slices), reads anyway.
+        self.subsets.rewritten_source(self.facts, write).is_some_and(|source| {
+            let source = self.facts.operands()[source].value;
+            source == used.value || (self.footprints.is_some() && self.facts.is_slice_of(used.value, source))
+        })
+    }
+
+    /// Whether two that conflict for an index do not by what it does not know.
+    pub(super) fn are_excused(&self, read: OperandId, write: OperandId) -> bool {
+        self.footprints.is_some() && (self.are_disjoint(read, write) || self.slices_exclude(read, write))
     }
 
     pub(super) fn colour_of_write(&self, write: OperandId) -> u32 {

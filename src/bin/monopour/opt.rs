@@ -2,7 +2,7 @@
 
 mod around;
 
-use monopour_bufferize::{AnalysisHeuristic, FunctionBoundaryTypeConversion};
+use monopour_bufferize::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Strategy};
 use monopour_ir::ops;
 use monopour_ir::opt::{OptionKind, OptionSpec, OverridePass, PassOptions, StatisticSpec};
 use monopour_ir::{Diagnostic, Diagnostics, Op};
@@ -143,6 +143,8 @@ const fn flag(name: &'static str, initial: bool, help: &'static str) -> OptionSp
 const INFER: &str = "infer-layout-map";
 const IDENTITY: &str = "identity-layout-map";
 const FULLY_DYNAMIC: &str = "fully-dynamic-layout-map";
+const GREEDY: &str = "greedy";
+const MINIMAL: &str = "minimal";
 
 const BUFFERIZE_OPTIONS: &[OptionSpec] = &[
     flag("allow-return-allocs-from-loops", false, "a loop may yield a buffer other than its iter_arg"),
@@ -183,6 +185,11 @@ const BUFFERIZE_OPTIONS: &[OptionSpec] = &[
         kind: OptionKind::Number(64),
     },
     flag("extensions", false, "what goes beyond upstream: more programs accepted, fewer copies"),
+    OptionSpec {
+        name: "strategy",
+        help: "greedy decides as upstream; minimal, with the extensions, also finds parts of a buffer that do not overlap",
+        kind: OptionKind::Choice(&[GREEDY, MINIMAL]),
+    },
 ];
 
 fn one_shot_bufferize(module: Op, given: &PassOptions, counts: &mut [u64]) -> Result<(), Diagnostics> {
@@ -296,6 +303,7 @@ fn bufferize_options(given: &PassOptions) -> Result<monopour_bufferize::Options,
         use_encoding_for_memory_space: given.flag("use-encoding-for-memory-space"),
         buffer_alignment_bytes: given.number("buffer-alignment"),
         extensions: given.flag("extensions"),
+        strategy: if given.text("strategy") == MINIMAL { Strategy::Minimal } else { Strategy::Greedy },
         entry_abi: false,
     })
 }
