@@ -11,5 +11,6 @@ mod host;
 mod kernels;
 mod math;
 mod objects;
+mod panels;
 mod quantisation;
 mod vectorize;

@@ -440,40 +440,6 @@ fn windows_along_lines_of_any_length() {
     check(&cases, 1e-5);
 }
 
-/// Vectors in other pages are packed once for all rows: in registers of two and three, with rests of columns, rows and blocks.
-#[test]
-fn products_whose_rows_are_far_apart() {
-    let product = |x: &[f32], o: f32| o + x[0] * x[1];
-    let mut cases = vec![];
-    for (m, n, k) in [(28, 96, 40), (61, 128, 300), (29, 150, 20), (37, 256, 193)] {
-        let loops = [('m', m), ('n', n), ('K', k)];
-        let case = || Case::new(&loops, "m,k k,n m,n", PRODUCT, product);
-        cases.extend([case(), case().filled().narrow()]);
-    }
-    // Two loops that sum, the outer one cut.
-    let heads = [('m', 40), ('n', 130), ('H', 12), ('K', 32)];
-    let case = || Case::new(&heads, "h,m,k h,k,n m,n", PRODUCT, product);
-    cases.extend([case().filled(), case().narrow()]);
-    check(&cases, 1e-4);
-}
-
-#[test]
-fn panels_of_far_rows_stay_in_the_first_level_cache() {
-    let case = |m, n| {
-        let product = |x: &[f32], o: f32| o + x[0] * x[1];
-        optimized(&Case::new(&[('m', m), ('n', n), ('K', 1024)], "m,k k,n m,n", PRODUCT, product).filled())
-    };
-    let panel = |columns: i64, iterations: i64| format!("alloca [{} x float]", columns * iterations);
-    // Three registers of columns, then two.
-    for (n, size) in [(192, panel(48, 192)), (160, panel(32, 288))] {
-        let ir = case(64, n);
-        let found: Vec<&str> = ir.lines().filter(|line| line.contains("alloca")).collect();
-        assert!(found.iter().any(|line| line.contains(&size)), "{found:?}");
-    }
-    // Too few rows read it.
-    assert!(!case(8, 192).contains("alloca"));
-}
-
 /// Windows of a whole line in a panel, where many channels read them; and those of narrow inputs, whose filters may have
 /// panels in blocks.
 #[test]

@@ -183,7 +183,7 @@ impl Run<'_> {
 
     /// Follows both blocks: one of them runs.
     fn both(&mut self, then: BlockId, otherwise: Option<BlockId>, results: &[Register]) {
-        let outer = std::mem::replace(&mut self.times, None);
+        let outer = self.times.take();
         self.block(then);
         let first = self.values(&self.code.blocks[then as usize].results);
         let mut merged = first;
@@ -269,7 +269,7 @@ impl Run<'_> {
             self.set(&first.arguments, &values);
         }
         // From here on a run decides.
-        let outer = std::mem::replace(&mut self.times, None);
+        let outer = self.times.take();
         self.is_certain &= results.is_empty();
         self.set(&second.arguments, &vec![None; second.arguments.len()]);
         self.block(after);

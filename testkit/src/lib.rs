@@ -23,6 +23,7 @@ pub mod generate;
 pub mod generate_functions;
 pub mod generate_graphs;
 pub mod generate_guards;
+pub mod generate_half_images;
 pub mod generate_images;
 pub mod generate_memrefs;
 pub mod generate_shapes;

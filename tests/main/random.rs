@@ -11,7 +11,8 @@ use monopour_testkit::random::seeds;
 use monopour_testkit::suite::Backend;
 use monopour_testkit::text::Input;
 use monopour_testkit::{
-    Dtype, EvalError, HostTensor, evaluate_in_type, generate, generate_guards, generate_images, generate_shapes,
+    Dtype, EvalError, HostTensor, evaluate_in_type, generate, generate_guards, generate_half_images, generate_images,
+    generate_shapes,
 };
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -191,6 +192,13 @@ fn images(seed: u64) -> (String, Vec<Input>) {
 #[test]
 fn random_images_are_right_on_the_cpu() {
     check_all(&[Monopour::cpu()], seeds(20, 1000), images, tolerance);
+}
+
+/// Sums of f32 in another order may be rounded to the other neighbour of f16, and what is computed of them.
+#[test]
+fn random_images_of_half_precision_are_right_on_the_cpu() {
+    let allowed: Allowed = |_, largest| Tolerance { absolute: 2e-3 * largest, relative: 0.0 };
+    check_all(&[Monopour::cpu()], seeds(4, 300), generate_half_images::network, allowed);
 }
 
 /// One op at a time, of any shape, type and values.

@@ -18,12 +18,13 @@
 //! values of those that gain. Weights get their layout here, once.
 //!
 //! Requires: what [`crate::import`] ensures. Ensures: the same; signatures keep their types.
-//! Limits: known sizes, constant filters, integers, and floats of 32 bits and more (an element of fewer would be widened for
-//! each vector of channels that it meets). Everything that is not known to follow (returns, reshapes, calls, nested
+//! Images of 16-bit floats are stored as f32 (`wide`).
+//! Limits: known sizes, constant filters, integers, and floats of 32 bits and more. Everything that is not known to follow (returns, reshapes, calls, nested
 //! regions) reads a copy in the old layout.
 
 mod groups;
 mod rewrite;
+mod wide;
 
 use crate::import::WeightTable;
 use monopour_ir::{Diagnostics, Module, Rewriter, run_passes};
@@ -64,6 +65,8 @@ fn parts<T: Copy>(shape: &[T]) -> (&[T], [T; 3]) {
 pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Result<(), Diagnostics> {
     run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
     let mut rw = Rewriter::new(module.context());
+    crate::widen::run(module, weights)?;
+    wide::run(module, &mut rw)?;
     groups::unshare(module, &mut rw);
     let decided = groups::decide(module, cpu);
     if decided.layouts.is_empty() {
