@@ -57,7 +57,8 @@ impl<'c> Wide<'c> {
         let mut next: Vec<Value> = vec![];
         for op in function.body().map(Block::ops).unwrap_or_default() {
             let stored = |i: usize| op.operand(i).defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
-            let filter = Some(op).filter(|op| op.is(ops::linalg::GENERIC)).and_then(groups::filter);
+            let product = Some(op).filter(|op| op.is(ops::linalg::GENERIC) && !rounds_sums(*op));
+            let filter = product.and_then(groups::filter);
             let image = filter.filter(|filter| stored(*filter)).and_then(|filter| 1usize.checked_sub(filter));
             next.extend(image.map(|image| op.operand(image)));
         }

@@ -138,7 +138,7 @@ fn channels_that_no_block_divides_are_last() {
     assert!(constants.contains(&vec![41, 3, 3, 41]) && constants.contains(&vec![3, 3, 41]), "{constants:?}");
 }
 
-/// Little work for a copy of the result; floats that would be widened for each vector; filters that are computed.
+/// Little work for a copy of the result; sums that are rounded to f16 at each step; filters that are computed.
 #[test]
 fn what_gains_nothing_keeps_its_layout() {
     for (channels, element, filter) in [(8, "f32", "w"), (64, "f16", "w")] {
