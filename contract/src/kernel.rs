@@ -19,6 +19,12 @@ pub const MOST_ATTENTION_KEYS: i64 = 1 << 16;
 /// Most workgroup memory of an attention's tile: 64 rows, each of the scores of 32 keys and one more, and three numbers.
 pub const MOST_ATTENTION_BYTES: u32 = 64 * (33 + 3) * 4;
 
+/// Registers side by side in the widest register tile of a product, on CPUs of registers of [`WIDE_TILE_BITS`] bits or more:
+/// tasks have multiples of as many columns.
+pub const WIDE_TILE_REGISTERS: i64 = 3;
+/// Bits of a register from which on there are enough of them.
+pub const WIDE_TILE_BITS: u32 = 512;
+
 /// Most stack for one buffer of a task on a CPU: the scores of 64 rows of an attention over 640 keys.
 pub const MOST_TASK_BUFFER_BYTES: u64 = 160 << 10;
 /// Most bytes of the panel that holds the windows of a convolution's line on a task's stack; the second-level cache holds it.

@@ -15,6 +15,6 @@ pub mod runtime;
 pub use field::Field;
 pub use kernel::{
     KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, MOST_LINE_PANEL_BYTES,
-    MOST_TASK_BUFFER_BYTES, MOST_TASK_BYTES, Sharing,
+    MOST_TASK_BUFFER_BYTES, MOST_TASK_BYTES, Sharing, WIDE_TILE_BITS, WIDE_TILE_REGISTERS,
 };
 pub use runtime::{Kind, LibraryFunction, RuntimeFunction, RuntimeTable, Trap};

@@ -8,7 +8,9 @@ use crate::dispatch::Dispatch;
 use crate::kernel::{self, Kernel};
 use crate::linalg::{self, Loops};
 use crate::products::{self, ConvolutionLoops};
-use monopour_contract::{KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_LINE_PANEL_BYTES};
+use monopour_contract::{
+    KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_LINE_PANEL_BYTES, WIDE_TILE_BITS, WIDE_TILE_REGISTERS,
+};
 use monopour_ir::ops;
 use monopour_ir::{DYNAMIC, Op};
 use monopour_program::CpuTarget;
@@ -16,9 +18,7 @@ use monopour_program::CpuTarget;
 /// Rows and columns of a task of a matrix product: a square reads the least of both operands, and its parts of them stay in
 /// the second-level cache.
 const TASK_SIDE: i64 = 128;
-/// Registers of the widest register tile of a product of at least so many rows, on targets of registers of so many bits.
-const TILE_REGISTERS: i64 = 3;
-const TILE_BITS: u32 = 512;
+/// Fewest rows of a product whose tasks follow the widest register tile.
 const FEWEST_TILE_ROWS: i64 = 32;
 /// Tasks of which more are not worth shorter ones.
 const ENOUGH_TASKS: i64 = 8;
@@ -133,7 +133,7 @@ fn columns(found: &products::ContractionLoops, loops: &Loops) -> i64 {
     }
 }
 
-/// Columns of a task whose register tiles are [`TILE_REGISTERS`] wide, and the unit of them: many, since each task reads its
+/// Columns of a task whose register tiles are [`WIDE_TILE_REGISTERS`] wide, and the unit of them: many, since each task reads its
 /// rows again for each vector, where enough tasks are left. `None` where vectors are of fewer registers.
 fn wide_columns(
     dispatch: &Dispatch,
@@ -144,10 +144,10 @@ fn wide_columns(
     let ([.., row], [.., column]) = (&found.m[..], &found.n[..]) else { return None };
     let (rows, extent) = (loops.extents[*row], loops.extents[*column]);
     let float = dispatch.main().result(0).ty().element().is_float();
-    if cpu.vector_bits < TILE_BITS || !float || extent == DYNAMIC || rows == DYNAMIC || rows < FEWEST_TILE_ROWS {
+    if cpu.vector_bits < WIDE_TILE_BITS || !float || extent == DYNAMIC || rows == DYNAMIC || rows < FEWEST_TILE_ROWS {
         return None;
     }
-    let unit = TILE_REGISTERS * i64::from(cpu.vector_bits) / 32;
+    let unit = WIDE_TILE_REGISTERS * i64::from(cpu.vector_bits) / 32;
     let tasks = |columns: i64| linalg::known(extent / columns).max(1) * (rows / TASK_SIDE).max(1);
     Some(match extent % unit {
         0 if tasks(4 * unit) >= ENOUGH_TASKS => (4 * unit, unit),

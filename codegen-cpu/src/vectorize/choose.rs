@@ -5,6 +5,7 @@ use super::dots::{self, Dots};
 use super::nest::{Access, Nest};
 use super::pack;
 use super::tiles::{self, Tiles};
+use monopour_contract::{WIDE_TILE_BITS, WIDE_TILE_REGISTERS};
 use monopour_ir::{Op, Type, Value, ops};
 use monopour_program::CpuTarget;
 use std::fmt;
@@ -13,9 +14,6 @@ use std::fmt;
 const ACCUMULATORS: [i64; 2] = [28, 12];
 /// Independent chains of additions that hide their latency.
 const CHAINS: i64 = 4;
-/// Registers of the widest vectors of a product, on targets of registers of so many bits.
-const WIDE: i64 = 3;
-const WIDE_BITS: u32 = 512;
 /// Registers of a vector of a pointwise op.
 const POINTWISE: i64 = 2;
 /// Bits of the longest register of which a half costs as much as the whole.
@@ -208,19 +206,21 @@ fn tile(nest: &Nest, choice: &mut Choice, cpu: &CpuTarget) {
     });
 }
 
-/// The choice with vectors of [`WIDE`] registers of the right panel: a step loads less for each multiplication than one of
-/// two (measured: a tenth less time). `None` where registers are few, or the rest of the loop is a short vector that matters.
+/// The choice with vectors of [`WIDE_TILE_REGISTERS`] registers of the right panel: a step loads less for each multiplication
+/// than one of two (measured: a tenth less time). `None` where registers are few, or the rest of the loop is a short vector
+/// that matters.
 fn wide(nest: &Nest, choice: &Choice, cpu: &CpuTarget) -> Option<Choice> {
-    let (row, _) = choice.rows.filter(|_| cpu.vector_bits >= WIDE_BITS && choice.registers == WIDE - 1)?;
+    let (row, _) =
+        choice.rows.filter(|_| cpu.vector_bits >= WIDE_TILE_BITS && choice.registers == WIDE_TILE_REGISTERS - 1)?;
     choice.pack.and_then(|pack| pack.right)?;
     let (extent, available) = (nest.loops[choice.dim].extent?, nest.loops[row].extent?);
-    let (width, rest) = (WIDE * choice.lanes, extent % (WIDE * choice.lanes));
+    let (width, rest) = (WIDE_TILE_REGISTERS * choice.lanes, extent % (WIDE_TILE_REGISTERS * choice.lanes));
     let fits = extent >= 2 * width && (rest == 0 || rest >= 2 * choice.lanes || extent >= 5 * width);
-    if !fits || available < WIDE {
+    if !fits || available < WIDE_TILE_REGISTERS {
         return None;
     }
-    let most = (ACCUMULATORS[0] / WIDE).min(most_rows(nest, row, choice.dim));
-    let wide = Choice { registers: WIDE, rows: Some((row, even(available, most))), ..choice.clone() };
+    let most = (ACCUMULATORS[0] / WIDE_TILE_REGISTERS).min(most_rows(nest, row, choice.dim));
+    let wide = Choice { registers: WIDE_TILE_REGISTERS, rows: Some((row, even(available, most))), ..choice.clone() };
     let pack = pack::widened(nest, &wide)?;
     Some(Choice { pack: Some(pack), ..wide })
 }
