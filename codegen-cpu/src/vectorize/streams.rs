@@ -20,6 +20,7 @@ use super::emit::{Emit, Position, Width};
 use super::form::Form;
 use super::nest::{Access, Nest};
 use super::pointwise::Pointwise;
+use monopour_ir::ops;
 use monopour_program::CpuTarget;
 
 /// Rows of the matrix read side by side: few enough for the prefetcher, and enough that the result's traffic does not count.
@@ -143,6 +144,7 @@ impl<'c> Stream<'c, '_> {
                 let (mut places, mut shared) = (places.clone(), shared.clone());
                 places.iter_mut().for_each(|at| at[dim] = here);
                 self.load(e, &places, segment.step, &mut shared, &|i| !by_row(i) && by_lane(i));
+                self.fetch_ahead(e, &places, depth, segment.step);
                 self.each_row(e, places, &mut |e, places| {
                     let mut values = shared.clone();
                     self.load(e, &places, segment.step, &mut values, &by_row);
@@ -150,6 +152,26 @@ impl<'c> Stream<'c, '_> {
                 });
                 vec![]
             });
+        }
+    }
+
+    /// Fetches the same columns of the next rows of the matrix, where there may be several rows of the product: the additions
+    /// hide how long that takes. A single row waits for memory alone, and does better with the prefetcher.
+    fn fetch_ahead(&self, e: &mut Emit<'c>, places: &[Vec<Position<'c>>], depth: usize, width: Width) {
+        let (dim, l) = (self.choice.dim, &self.nest.loops[depth]);
+        let (Some(row), Some(extent)) = (self.shape.row, l.extent) else { return };
+        let (last, single) = (e.index(extent - 1), e.is_at_most(&self.nest.loops[row], 1));
+        let steps = [0, places.len() as i64].map(|step| e.index(step));
+        let step = e.op(ops::arith::SELECT, &[single, steps[0], steps[1]], last.ty());
+        for at in places {
+            let here = e.position(at[depth]);
+            let next = e.op(ops::arith::ADDI, &[here, step], last.ty());
+            let next = e.op(ops::arith::MINUI, &[next, last], last.ty());
+            let mut at = at.clone();
+            at[depth] = Position { base: Some(next), offset: 0 };
+            for input in self.nest.inputs.iter().filter(|o| o.uses(dim) && o.uses(depth) && !o.uses(row)) {
+                e.prefetch(input, &at, dim, width);
+            }
         }
     }
 
