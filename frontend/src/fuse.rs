@@ -31,7 +31,9 @@
 //! Differs from upstream's greedy fusion: a producer that computes is fused into a reduction only where the reduction reads each
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
-use crate::{fuse_form, linalg, products, rounded_weights, specialize, split_division, split_reduction};
+use crate::{
+    fuse_form, linalg, products, rounded_weights, softmax_maximum, specialize, split_division, split_reduction,
+};
 use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::{
@@ -71,6 +73,7 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     specialize::run(module)?;
     run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"))?;
     products::normalize(module, &mut rw);
+    softmax_maximum::run(module, &mut rw)?;
     split_reduction::run(module, &mut rw)?;
     rounded_weights::run(module, &mut rw)?;
     unshare(module, &mut rw);

@@ -5,8 +5,8 @@
 //! * [`import`]: a model file to canonical linalg, weights mapped; one file per step, in the order of `import/mod.rs`.
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
 //! * [`fuse`]: elementwise fusion and dispatches. `split_division`: quotients in maps as loops; `specialize`: fills
-//!   and products as named ops; `split_reduction`: long reductions in two; `rounded_weights`: where weights of 16 bits are
-//!   rounded; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
+//!   and products as named ops; `softmax_maximum`: maxima that need no NaNs; `split_reduction`: long reductions in two;
+//!   `rounded_weights`: where weights of 16 bits are rounded; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`attention`]: the dispatches of an attention as one.
 //! * [`narrow`]: factors of integer products in 8 or 16 bits, for CPUs.
 //! * [`layouts`]: channels of images in blocks or last, for CPUs.
@@ -53,6 +53,7 @@ mod rows;
 mod rows_form;
 mod rows_slice;
 mod rows_tile;
+mod softmax_maximum;
 mod specialize;
 mod split_division;
 mod split_reduction;

@@ -137,6 +137,30 @@ fn nan_through_maximum_and_minimum() {
     }
 }
 
+/// Its maximum may drop NaNs, its sum does not.
+#[test]
+fn nan_through_softmax() {
+    for n in [19, 64, 300] {
+        let mut values = numbers(6 * n);
+        for (row, column) in [(0, 0), (1, n / 2), (2, n - 1), (3, n - 1)] {
+            values[row * n + column] = f32::NAN;
+        }
+        values[3 * n] = f32::INFINITY;
+        values[4 * n..5 * n].fill(f32::NEG_INFINITY);
+        let ty = format!("tensor<6x{n}xf32>");
+        let text = format!(
+            "func.func @main(%x: {ty}) -> {ty} {{\n  %e = tensor.empty() : {ty}\n  \
+             %s = linalg.softmax dimension(1) ins(%x : {ty}) outs(%e : {ty}) -> {ty}\n  return %s : {ty}\n}}\n"
+        );
+        for place in places() {
+            let out = &place.floats(&text, &[matrix(n, &values)])[0];
+            assert!(out[..5 * n].iter().all(|x| x.is_nan()), "{} {n}: {out:?}", place.name());
+            let sum: f32 = out[5 * n..].iter().sum();
+            assert!((sum - 1.0).abs() < 1e-5, "{} {n}: {sum}", place.name());
+        }
+    }
+}
+
 /// Whatever the order of the elements and the lane of the NaN.
 #[test]
 fn nan_through_reductions() {

@@ -45,6 +45,45 @@ fn softmax_is_one_dispatch_of_rows() {
 }
 
 #[test]
+fn the_maximum_of_a_softmax_drops_nans() {
+    let (ty, row) = ("tensor<7x40xf32>", "tensor<7xf32>");
+    let maxima = |returned: &str, types: &str| {
+        let [all, rows] = ["(i, j) -> (i, j)", "(i, j) -> (i)"].map(|map| format!("affine_map<{map}>"));
+        let reduce = |name: &str, of: &str, start: &str, fold: &str| {
+            format!(
+                "%{name}_0 = linalg.fill ins({start} : f32) outs(%er : {row}) -> {row}\n\
+                 %{name} = linalg.generic {{indexing_maps = [{all}, {rows}], iterator_types = [\"parallel\", \"reduction\"]}} \
+                 ins({of} : {ty}) outs(%{name}_0 : {row}) {{\n^bb0(%a: f32, %o: f32):\n\
+                 %r = arith.{fold} %a, %o : f32\nlinalg.yield %r : f32\n}} -> {row}\n"
+            )
+        };
+        let by_row = |name: &str, of: &str, by: &str, body: &str| {
+            format!(
+                "%{name} = linalg.generic {{indexing_maps = [{all}, {rows}, {all}], iterator_types = [\"parallel\", \"parallel\"]}} \
+                 ins({of}, {by} : {ty}, {row}) outs(%e : {ty}) {{\n^bb0(%a: f32, %b: f32, %o: f32):\n{body}\n\
+                 linalg.yield %r : f32\n}} -> {ty}\n"
+            )
+        };
+        let body = reduce("m", "%x", "%low", "maximumf")
+            + &by_row("p", "%x", "%m", "%d = arith.subf %a, %b : f32\n%r = math.exp %d : f32")
+            + &reduce("s", "%p", "%zero", "addf")
+            + &by_row("y", "%p", "%s", "%r = arith.divf %a, %b : f32");
+        let text = format!(
+            "func.func @main(%x: {ty}) -> ({types}) {{\n%zero = arith.constant 0.0 : f32\n\
+             %low = arith.constant 0xFF800000 : f32\n%e = tensor.empty() : {ty}\n%er = tensor.empty() : {row}\n\
+             {body}return {returned} : {types}\n}}\n"
+        );
+        let module = compile(&text, &lavapipe());
+        ["arith.maxnumf", "arith.maximumf"].map(|name| module.op().find_all(name).len())
+    };
+    assert_eq!(maxima("%y", ty), [1, 0]);
+    // The maximum, a power or the sum has another reader; of these the sum is NaN all the same.
+    assert_eq!(maxima("%y, %m", &format!("{ty}, {row}")), [0, 1]);
+    assert_eq!(maxima("%y, %p", &format!("{ty}, {ty}")), [0, 1]);
+    assert_eq!(maxima("%y, %s", &format!("{ty}, {row}")), [1, 0]);
+}
+
+#[test]
 fn log_softmax_is_one_dispatch_of_rows() {
     for shape in SHAPES {
         let mut p = Program::new();
