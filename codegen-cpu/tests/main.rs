@@ -8,6 +8,7 @@ mod emulated;
 mod errors;
 mod harness;
 mod host;
+mod instructions;
 mod kernels;
 mod math;
 mod objects;

@@ -1,6 +1,7 @@
 //! Emits the body of a generic, for scalars or for vectors.
 
 use super::emit::{Emit, Position, Width};
+use super::instructions;
 use super::nest::Nest;
 use monopour_ir::ops;
 use monopour_ir::{Op, Type, Value};
@@ -69,6 +70,9 @@ fn emit_op<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>, values: &Valu
     }
     // Values that are uniform across lanes are computed once.
     let width = if operands.iter().any(|v| v.ty().is_vector()) { place.width } else { 1 };
+    if let Some(value) = e.has_instructions.then(|| instructions::emit(e, op, &operands, width)).flatten() {
+        return vec![value];
+    }
     let operands: Vec<Value> = operands.into_iter().map(|v| e.splat(v, width)).collect();
     let over = |ty: Type<'c>| if width == 1 { ty } else { Type::vector(&[width], ty) };
     let types: Vec<Type> = op.results().iter().map(|r| over(r.ty())).collect();

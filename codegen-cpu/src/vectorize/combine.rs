@@ -1,7 +1,8 @@
 //! The combining op of a reduction: associative and commutative.
 
 use super::nest::Nest;
-use monopour_ir::{Associative, Attr, Op, Type, Value};
+use monopour_ir::typed::arith::CmpFPredicate;
+use monopour_ir::{Associative, Attr, Op, Type, Value, ops};
 
 /// One output's combining op.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,15 @@ impl<'c> Combiner<'c> {
     /// Whether lanes may be initialised with the accumulator.
     pub(super) fn is_idempotent(&self) -> bool {
         self.kind.is_idempotent
+    }
+
+    /// The comparison with the accumulator that a term passes to replace it, of ops that drop NaNs.
+    pub(super) fn outdoes(&self) -> Option<CmpFPredicate> {
+        match self.op.name() {
+            ops::arith::MAXNUMF => Some(CmpFPredicate::Ogt),
+            ops::arith::MINNUMF => Some(CmpFPredicate::Olt),
+            _ => None,
+        }
     }
 
     /// The neutral element, which lanes are initialised with otherwise.

@@ -1,11 +1,13 @@
 //! Emits loops, subscripts and vector accesses.
 
+use super::instructions;
 use super::nest::{Access, Loop, Operand, Panel};
 use monopour_ir::ops;
-use monopour_ir::typed::arith::CmpIPredicate;
+use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
 use monopour_ir::{
     Attr, Block, Builder, Context, DYNAMIC, InsertionPoint, LinearForm, Location, Op, OpSpec, Region, Type, Value,
 };
+use monopour_program::CpuTarget;
 
 /// Bytes of a line of the caches.
 const CACHE_LINE_BYTES: i64 = 64;
@@ -67,12 +69,15 @@ pub(super) struct Emit<'c> {
     pub(super) b: Builder<'c>,
     pub(super) loc: Location<'c>,
     pub(super) cx: Context<'c>,
+    /// Whether the forms of [`super::instructions`] are there.
+    pub(super) has_instructions: bool,
 }
 
 impl<'c> Emit<'c> {
-    /// Creates ops before `op`.
-    pub(super) fn before(op: Op<'c>) -> Self {
-        Self { b: Builder::before(op), loc: op.location(), cx: op.context() }
+    /// Creates ops for `cpu` before `op`.
+    pub(super) fn before(op: Op<'c>, cpu: &CpuTarget) -> Self {
+        let has_instructions = instructions::has(cpu);
+        Self { b: Builder::before(op), loc: op.location(), cx: op.context(), has_instructions }
     }
 
     /// Creates an op.
@@ -231,6 +236,14 @@ impl<'c> Emit<'c> {
             let hint = Attr::parse(self.cx, "2 : i32").expect("invariant: a number");
             self.create(spec.attr("isWrite", flag(false)).attr("localityHint", hint).attr("isDataCache", flag(true)));
         }
+    }
+
+    /// A comparison of floats, lane by lane.
+    pub(super) fn compare(&mut self, predicate: CmpFPredicate, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        let bit = Type::integer(self.cx, 1);
+        let ty = a.ty().as_vector().map_or(bit, |v| Type::vector(&v.shape, bit));
+        let spec = OpSpec::new(ops::arith::CMPF, self.loc).operands(&[a, b]).results(&[ty]);
+        self.create(spec.attr("predicate", predicate.to_attr(self.cx))).result(0)
     }
 
     /// `count` elements that lie side by side, from a position on.

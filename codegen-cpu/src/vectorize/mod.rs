@@ -22,7 +22,7 @@
 //!
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
 //! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels), `dots` (those of narrow integers) and `tiles` (AMX),
-//! `merge` (fills and epilogues), `body`, `combine` and `emit` (builders).
+//! `merge` (fills and epilogues), `body`, `combine` and `emit` (builders), `instructions` (exp and division on AVX-512).
 
 mod body;
 mod choose;
@@ -30,6 +30,7 @@ mod combine;
 mod dots;
 mod emit;
 mod form;
+mod instructions;
 mod merge;
 mod nest;
 mod pack;
@@ -93,7 +94,7 @@ fn vectorize<'c>(op: Op<'c>, sums: bool, cpu: &CpuTarget, rewriter: &mut Rewrite
     let Ok((form, choice)) = plan(&nest, cpu) else { return vec![] };
     let along = nest.loops[choice.dim].reduction;
     let merged = if form.updates_in_blocks(&choice) { merge::none(&nest) } else { merge::around(&mut nest, !along) };
-    let mut e = Emit::before(merged.last);
+    let mut e = Emit::before(merged.last, cpu);
     form.write(&mut e, &nest, &choice);
     for op in &merged.ops {
         rewriter.erase(*op);

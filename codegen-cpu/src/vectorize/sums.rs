@@ -19,7 +19,8 @@ use super::combine::{self, Combiner};
 use super::emit::{Emit, Position, Width};
 use super::form::Form;
 use super::nest::Nest;
-use monopour_ir::Value;
+use monopour_ir::bodies::constant;
+use monopour_ir::{Value, ops};
 use monopour_program::CpuTarget;
 
 /// Most rows side by side, and partial results of all of them.
@@ -213,8 +214,17 @@ impl<'c> Sum<'c, '_> {
         terms.into_iter().map(|v| e.splat(v, width)).collect()
     }
 
-    fn combine(&self, e: &mut Emit<'c>, output: usize, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        e.recreate(self.combiners[output].op, &[a, b], &[a.ty()]).result(0)
+    /// `sum` is the accumulator, or a part of it.
+    fn combine(&self, e: &mut Emit<'c>, output: usize, sum: Value<'c>, term: Value<'c>) -> Value<'c> {
+        let combiner = &self.combiners[output];
+        match combiner.outdoes().filter(|_| self.nest.start.is_some_and(is_number)) {
+            // No accumulator is NaN: a comparison, which picks it where the term is.
+            Some(predicate) => {
+                let picks = e.compare(predicate, term, sum);
+                e.op(ops::arith::SELECT, &[picks, term, sum], sum.ty())
+            }
+            None => e.recreate(combiner.op, &[sum, term], &[sum.ty()]).result(0),
+        }
     }
 
     /// Reduces the partial vectors and the scalar to one value.
@@ -237,4 +247,9 @@ impl<'c> Sum<'c, '_> {
         }
         self.combine(e, output, *rest, vector)
     }
+}
+
+/// Whether a value is a constant float other than NaN.
+fn is_number(value: Value) -> bool {
+    constant(value).is_some_and(|value| !value.is_nan())
 }

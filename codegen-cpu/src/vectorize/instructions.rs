@@ -1,0 +1,150 @@
+//! Ops of f32 for which AVX-512 has instructions that generic code does not come to.
+//!
+//! ```text
+//! exp(x)                n = rint(x log2 e), p = e^(x - n ln 2), vscalefps(p, n)
+//! x / d, one d for all  q = x (1 / d), q - (q d - x) (1 / d)
+//! ```
+//!
+//! `vscalefps` overflows to infinity and underflows to 0 by itself; a division of 16 lanes takes ten times a multiplication.
+
+use super::emit::{Emit, Width};
+use monopour_ir::typed::arith::CmpFPredicate;
+use monopour_ir::{Attr, Op, Type, Value, ops};
+use monopour_program::CpuTarget;
+use std::f64::consts::{LN_2, LOG2_E};
+
+/// Features that the forms need.
+const FEATURES: [&str; 3] = ["avx512f", "avx512dq", "avx512vl"];
+/// Lanes of a register.
+const LANES: i64 = 16;
+/// Least and largest argument of `exp`: beyond them the result is 0 or infinite.
+const EXP_RANGE: [f64; 2] = [-105.0, 89.0];
+/// `(e^r - 1 - r) / r^2` for |r| at most ln 2 / 2: minimax of the relative error of `e^r`, 3e-9.
+const EXP: [f64; 5] = [0.499_999_94, 0.166_665_21, 0.041_668_389, 0.008_368_715_6, 0.001_381_460_2];
+/// Added to a small number, it leaves the nearest integer in the last bits.
+const TO_INTEGER: f64 = 12_582_912.0;
+/// Divisors below it are multiplied by `SCALE`, as their reciprocals may be infinite.
+const SMALL: f64 = 7.888_609_052_210_118e-31;
+const SCALE: f64 = 18_446_744_073_709_551_616.0;
+/// Classes of `vfpclassps`: NaN, zero, infinity.
+const SPECIAL: i64 = 0x9f;
+
+/// Whether the target has the instructions.
+pub(super) fn has(cpu: &CpuTarget) -> bool {
+    cpu.vector_bits >= 512 && FEATURES.iter().all(|feature| cpu.has(feature))
+}
+
+/// The value of an op of the body, on operands that are vectors of `width` lanes, or scalars where all lanes have the same;
+/// `None` where it has no form here.
+pub(super) fn emit<'c>(e: &mut Emit<'c>, op: Op<'c>, operands: &[Value<'c>], width: Width) -> Option<Value<'c>> {
+    let single = op.results().first()?.ty().float_width() == Some(32);
+    let wide = width == LANES || width == 2 * LANES;
+    match (op.name(), operands) {
+        _ if !single => None,
+        (ops::math::EXP, [x]) => exp(e, *x),
+        (ops::arith::DIVF, [x, d]) if wide && x.ty().is_vector() && !d.ty().is_vector() => Some(divide(e, *x, *d)),
+        _ => None,
+    }
+}
+
+/// `e^x` to 0.9 units in the last place. Few lanes are computed as more of them, so that each has the same bits.
+fn exp<'c>(e: &mut Emit<'c>, x: Value<'c>) -> Option<Value<'c>> {
+    let lanes = x.ty().as_vector().map_or(1, |v| v.shape[0]);
+    if lanes < 4 {
+        let all =
+            (0..4).map(|lane| if lanes == 1 { x } else { e.lanes(x, lane.min(lanes - 1), 1) }).collect::<Vec<_>>();
+        let all = e.op(ops::vector::FROM_ELEMENTS, &all, Type::vector(&[4], x.ty().element()));
+        let power = exp(e, all)?;
+        return Some(e.lanes(power, 0, lanes));
+    }
+    if !matches!(lanes, 4 | 8 | 16 | 32) {
+        return None;
+    }
+    // A NaN is the second operand, which the comparison picks.
+    let [low, high] = EXP_RANGE.map(|bound| constant(e, bound, lanes));
+    let x = greater_or_second(e, low, x, false);
+    let x = greater_or_second(e, high, x, true);
+    let (log2_e, to_integer) = (constant(e, LOG2_E, lanes), constant(e, TO_INTEGER, lanes));
+    let shifted = e.op(ops::math::FMA, &[x, log2_e, to_integer], x.ty());
+    let n = e.op(ops::arith::SUBF, &[shifted, to_integer], x.ty());
+    let first = f64::from(LN_2 as f32);
+    let rest = [first, LN_2 - first].into_iter().fold(x, |rest, part| {
+        let part = constant(e, -part, lanes);
+        e.op(ops::math::FMA, &[n, part, rest], x.ty())
+    });
+    let last = constant(e, EXP[4], lanes);
+    let power = EXP[..4].iter().rev().chain(&[1.0, 1.0]).fold(last, |sum, term| {
+        let term = constant(e, *term, lanes);
+        e.op(ops::math::FMA, &[sum, rest, term], x.ty())
+    });
+    Some(scale(e, power, n, lanes))
+}
+
+fn constant<'c>(e: &mut Emit<'c>, value: f64, lanes: Width) -> Value<'c> {
+    let ty = Type::f32(e.cx);
+    e.constant(Attr::float(ty, value), ty, lanes)
+}
+
+/// The greater (or, if `less`, the lesser) of two values; the second if either is NaN.
+fn greater_or_second<'c>(e: &mut Emit<'c>, a: Value<'c>, b: Value<'c>, less: bool) -> Value<'c> {
+    let picks = e.compare(if less { CmpFPredicate::Olt } else { CmpFPredicate::Ogt }, a, b);
+    e.op(ops::arith::SELECT, &[picks, a, b], a.ty())
+}
+
+/// `value 2^power`, a register at a time.
+fn scale<'c>(e: &mut Emit<'c>, value: Value<'c>, power: Value<'c>, lanes: Width) -> Value<'c> {
+    if lanes > LANES {
+        let parts = [0, LANES].map(|from| {
+            let (value, power) = (e.lanes(value, from, LANES), e.lanes(power, from, LANES));
+            scale(e, value, power, LANES)
+        });
+        return e.shuffle(parts[0], parts[1], &(0..lanes).collect::<Vec<_>>());
+    }
+    let (mask, rounding) = (Type::integer(e.cx, lanes.max(8) as u32), Type::integer(e.cx, 32));
+    let all = e.constant(Attr::int(mask, -1), mask, 1);
+    let name = format!("llvm.x86.avx512.mask.scalef.ps.{}", 32 * lanes);
+    if lanes < LANES {
+        return e.intrinsic(&name, &[value, power, value, all], value.ty());
+    }
+    // 4: as the control register says.
+    let current = e.constant(Attr::int(rounding, 4), rounding, 1);
+    e.intrinsic(&name, &[value, power, value, all, current], value.ty())
+}
+
+/// `x / d`: a product with the reciprocal, corrected by its remainder. Rounded as a division, but for numerators below 1e-30,
+/// whose remainders underflow (1 unit in the last place).
+fn divide<'c>(e: &mut Emit<'c>, x: Value<'c>, d: Value<'c>) -> Value<'c> {
+    let (ty, scalar) = (x.ty(), d.ty());
+    let lanes = ty.as_vector().expect("invariant: the numerator is a vector").shape[0];
+    let (small, one, scale) = (constant(e, SMALL, 1), constant(e, 1.0, 1), constant(e, SCALE, 1));
+    let size = e.op(ops::math::ABSF, &[d], scalar);
+    let is_small = e.compare(CmpFPredicate::Olt, size, small);
+    let factor = e.op(ops::arith::SELECT, &[is_small, scale, one], scalar);
+    let d = e.op(ops::arith::MULF, &[d, factor], scalar);
+    let reciprocal = e.op(ops::arith::DIVF, &[one, d], scalar);
+    let [factor, d, reciprocal] = [factor, d, reciprocal].map(|v| e.splat(v, lanes));
+    let x = e.op(ops::arith::MULF, &[x, factor], ty);
+    let quotient = e.op(ops::arith::MULF, &[x, reciprocal], ty);
+    let negated = e.op(ops::arith::NEGF, &[x], ty);
+    let excess = e.op(ops::math::FMA, &[quotient, d, negated], ty);
+    let less = e.op(ops::arith::NEGF, &[excess], ty);
+    let corrected = e.op(ops::math::FMA, &[less, reciprocal, quotient], ty);
+    // Infinite, NaN, or exact: there is no remainder, and a zero keeps its sign.
+    let is_final = special(e, excess, lanes);
+    e.op(ops::arith::SELECT, &[is_final, quotient, corrected], ty)
+}
+
+/// Which lanes are NaN, zero or infinite.
+fn special<'c>(e: &mut Emit<'c>, value: Value<'c>, lanes: Width) -> Value<'c> {
+    let bit = Type::integer(e.cx, 1);
+    if lanes > LANES {
+        let parts = [0, LANES].map(|from| {
+            let part = e.lanes(value, from, LANES);
+            special(e, part, LANES)
+        });
+        return e.shuffle(parts[0], parts[1], &(0..lanes).collect::<Vec<_>>());
+    }
+    let number = Type::integer(e.cx, 32);
+    let classes = e.constant(Attr::int(number, SPECIAL), number, 1);
+    e.intrinsic("llvm.x86.avx512.fpclass.ps.512", &[value, classes], Type::vector(&[lanes], bit))
+}
