@@ -23,8 +23,8 @@ const EXP_RANGE: [f64; 2] = [-105.0, 89.0];
 const EXP: [f64; 5] = [0.499_999_94, 0.166_665_21, 0.041_668_389, 0.008_368_715_6, 0.001_381_460_2];
 /// Added to a small number, it leaves the nearest integer in the last bits.
 const TO_INTEGER: f64 = 12_582_912.0;
-/// Divisors below it are multiplied by `SCALE`, as their reciprocals may be infinite.
-const SMALL: f64 = 7.888_609_052_210_118e-31;
+/// 2^-64: divisors below it are multiplied by `SCALE`, 2^64, as their reciprocals may be infinite.
+const SMALL: f64 = 1.0 / SCALE;
 const SCALE: f64 = 18_446_744_073_709_551_616.0;
 /// Classes of `vfpclassps`: NaN, zero, infinity.
 const SPECIAL: i64 = 0x9f;
