@@ -291,10 +291,10 @@ fn task_tile(extent: i64, wanted: i64, register: i64) -> i64 {
     even_tile(extent, wanted, register).unwrap_or(whole)
 }
 
-/// The divisor of `extent` between half and twice `wanted` whose last register has the smallest share of empty lanes; of equal
-/// ones the closest to `wanted`.
+/// The divisor of `extent` between half and twice `wanted` whose rest beyond whole registers takes the smallest share of
+/// vectors, one for each power of two in it; of equal ones the closest to `wanted`.
 fn even_tile(extent: i64, wanted: i64, register: i64) -> Option<i64> {
     let candidates = ((wanted / 2).max(1)..=wanted * 2).filter(|d| extent % d == 0);
-    let empty = |d: i64| (register - d % register) % register;
+    let empty = |d: i64| i64::from((d % register).count_ones()) * register - d % register;
     candidates.min_by_key(|d| (empty(*d) * 64 / d, (d - wanted).abs()))
 }
