@@ -14,10 +14,19 @@ fn blocks_of_channels() {
         let case = || Case::new(&points, "c,h,w,k o,c,k,f o,h,w,f", PRODUCT, product);
         cases.extend([case(), case().filled(), case().narrow()]);
     }
+    // Short lines, several of which are in a tile: with a rest of lines, and filters of each line's own.
+    for (h, w, blocks) in [(7, 7, 20), (5, 5, 2), (4, 6, 3)] {
+        let short = [('o', 2), ('h', h), ('w', w), ('f', 32), ('C', blocks), ('K', 32)];
+        let case = |filters: &str| Case::new(&short, &format!("c,h,w,k {filters} o,h,w,f"), PRODUCT, product);
+        cases.extend([case("o,c,k,f"), case("o,c,k,f").filled(), case("o,h,c,k,f"), case("o,c,k,f").narrow()]);
+    }
     check(&cases, 1e-4);
     let loops = |blocks| [('o', 3), ('h', 5), ('w', 14), ('f', 32), ('C', blocks), ('K', 32)];
     let text = |blocks| optimized(&Case::new(&loops(blocks), "c,h,w,k o,c,k,f o,h,w,f", PRODUCT, product).filled());
     // Fourteen rows of accumulators, and what the next block reads is fetched; filters that fit the cache are read at once.
     let has = |text: &str| (text.matches("phi <32 x float>").count(), text.contains("@llvm.prefetch"));
     assert_eq!((has(&text(20)), has(&text(2))), ((2 * 2 * 14, true), (2 * 14, true)), "two blocks of nine, and a rest");
+    let lines = [('o', 3), ('h', 7), ('w', 7), ('f', 32), ('C', 2), ('K', 32)];
+    let text = optimized(&Case::new(&lines, "c,h,w,k o,c,k,f o,h,w,f", PRODUCT, product).filled());
+    assert_eq!(text.matches("phi <32 x float>").count(), 2 * (14 + 7), "two lines of seven, and one");
 }

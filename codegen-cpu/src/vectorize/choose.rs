@@ -40,6 +40,8 @@ pub(super) struct Choice {
     pub(super) registers: i64,
     /// A parallel loop of which several iterations share their loads along `dim`, and how many.
     pub(super) rows: Option<(usize, i64)>,
+    /// Where these are all iterations: another such loop, of which several are in the tile, too.
+    pub(super) more_rows: Option<(usize, i64)>,
     /// The tile for lines of an image.
     pub(super) line: Option<Line>,
     /// The inputs to pack.
@@ -78,7 +80,18 @@ impl Choice {
     pub(super) fn vectors(dim: usize, lanes: i64, registers: i64, cpu: &CpuTarget) -> Self {
         // The units of most 512-bit registers take two of half the size at once.
         let least = lanes * i64::min(HALF_BITS, cpu.vector_bits.into()) / i64::from(cpu.vector_bits);
-        Self { dim, lanes, least, registers, rows: None, line: None, pack: None, dots: None, tiles: None }
+        Self {
+            dim,
+            lanes,
+            least,
+            registers,
+            rows: None,
+            more_rows: None,
+            line: None,
+            pack: None,
+            dots: None,
+            tiles: None,
+        }
     }
 
     /// Vector widths, longest first; a static remainder gets ever shorter ones.
@@ -149,6 +162,7 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
         choice = wide(nest, &choice, cpu).unwrap_or(choice);
         // A block's panels are those of one vector.
         choice.line = choice.line.filter(|_| choice.pack.is_none_or(|p| p.right.is_none() && p.block.is_none()));
+        choice.more_rows = more_rows(nest, &choice, cpu);
     } else {
         choice.registers = fitting(POINTWISE, extent, lanes);
     }
@@ -167,9 +181,7 @@ fn fitting(most: i64, extent: i64, lanes: i64) -> i64 {
 /// Register tile of an op with reductions along other loops than the vector loop.
 fn tile(nest: &Nest, choice: &mut Choice, cpu: &CpuTarget) {
     let extent = nest.loops[choice.dim].extent.unwrap_or(i64::MAX);
-    let outputs = nest.outputs.len() as i64;
-    let room = if cpu.vector_bits >= 512 || cpu.arch == "aarch64" { ACCUMULATORS[0] } else { ACCUMULATORS[1] };
-    let room = (room / outputs).max(1);
+    let room = accumulators(nest, cpu);
     let shared = |d: &usize| {
         let reads = |o: &super::nest::Operand| o.uses(choice.dim) && !o.uses(*d);
         !nest.loops[*d].reduction && *d != choice.dim && nest.inputs.iter().any(reads)
@@ -206,6 +218,25 @@ fn tile(nest: &Nest, choice: &mut Choice, cpu: &CpuTarget) {
     });
 }
 
+/// Another loop whose iterations share all vectors, where a tile of all rows leaves registers.
+fn more_rows(nest: &Nest, choice: &Choice, cpu: &CpuTarget) -> Option<(usize, i64)> {
+    let plain = choice.line.is_none() && choice.pack.is_none_or(|pack| pack.left.is_none());
+    let (row, count) = choice.rows.filter(|(row, count)| plain && nest.loops[*row].extent == Some(*count))?;
+    let vectors = |o: &&super::nest::Operand| o.uses(choice.dim);
+    let shares =
+        |d: usize| nest.inputs.iter().any(|o| vectors(&o)) && !nest.inputs.iter().filter(vectors).any(|o| o.uses(d));
+    let others = |d: &usize| !nest.loops[*d].reduction && *d != row && *d != choice.dim && shares(*d);
+    let (other, extent) = (0..nest.loops.len()).rev().filter(others).find_map(|d| Some((d, nest.loops[d].extent?)))?;
+    let most = accumulators(nest, cpu) / (choice.registers * count);
+    Some((other, even(extent, most))).filter(|(_, count)| shares(row) && *count > 1)
+}
+
+/// Registers for accumulators, per output.
+fn accumulators(nest: &Nest, cpu: &CpuTarget) -> i64 {
+    let room = if cpu.vector_bits >= 512 || cpu.arch == "aarch64" { ACCUMULATORS[0] } else { ACCUMULATORS[1] };
+    (room / nest.outputs.len() as i64).max(1)
+}
+
 /// The choice with vectors of [`WIDE_TILE_REGISTERS`] registers of the right panel: a step loads less for each multiplication
 /// than one of two (measured: a tenth less time). `None` where registers are few, or the rest of the loop is a short vector
 /// that matters.
@@ -220,7 +251,8 @@ fn wide(nest: &Nest, choice: &Choice, cpu: &CpuTarget) -> Option<Choice> {
         return None;
     }
     let most = (ACCUMULATORS[0] / WIDE_TILE_REGISTERS).min(most_rows(nest, row, choice.dim));
-    let wide = Choice { registers: WIDE_TILE_REGISTERS, rows: Some((row, even(available, most))), ..choice.clone() };
+    let rows = Some((row, even(available, most)));
+    let wide = Choice { registers: WIDE_TILE_REGISTERS, rows, more_rows: None, ..choice.clone() };
     let pack = pack::widened(nest, &wide)?;
     Some(Choice { pack: Some(pack), ..wide })
 }

@@ -43,9 +43,9 @@ impl Form for Pointwise {
 fn emit<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
     let counted = choice.dots.map(|dots| dots.counted(nest));
     let nest = counted.as_ref().unwrap_or(nest);
-    let mut order: Vec<usize> = (0..nest.loops.len())
-        .filter(|d| !nest.loops[*d].reduction && *d != choice.dim && choice.rows.is_none_or(|(rows, _)| rows != *d))
-        .collect();
+    let in_tile =
+        |d: usize| d == choice.dim || [choice.rows, choice.more_rows].iter().flatten().any(|(row, _)| *row == d);
+    let mut order: Vec<usize> = (0..nest.loops.len()).filter(|d| !nest.loops[*d].reduction && !in_tile(*d)).collect();
     order.reverse();
     let mut at = vec![Position::at(0); nest.loops.len() + OTHER_POSITIONS];
     let panels = Panels::new(e, nest, choice);
@@ -182,7 +182,7 @@ impl Lines {
     }
 
     fn write<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Position<'c>]) {
-        let choice = Choice { rows: Some(self.rows), ..*choice };
+        let choice = Choice { rows: Some(self.rows), more_rows: None, ..*choice };
         let (width, step) = (self.width, self.vectors * self.width);
         let whole = self.extent / step * step;
         let strip = |length: i64| Strip {
@@ -228,6 +228,23 @@ impl Strip<'_> {
 }
 
 fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Position<'c>], strip: &Strip<'c>) {
+    let Some((dim, count)) = choice.more_rows else { return rows_at(e, nest, choice, &[at.to_vec()], strip) };
+    let l = &nest.loops[dim];
+    for segment in e.segments(l, &with_rest(l, count)) {
+        e.for_each(segment, &[], &mut |e, here, _| {
+            let more = |n: i64| {
+                let mut at = at.to_vec();
+                at[dim] = here.plus(n);
+                at
+            };
+            rows_at(e, nest, choice, &(0..segment.step).map(more).collect::<Vec<_>>(), strip);
+            vec![]
+        });
+    }
+}
+
+/// The rows at each of some places.
+fn rows_at<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, places: &[Vec<Position<'c>>], strip: &Strip<'c>) {
     let vectors = |at: &[Position<'c>]| -> Vec<Vec<Position<'c>>> {
         let vector = |offset: &i64| {
             let mut at = at.to_vec();
@@ -238,7 +255,7 @@ fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Positi
         };
         strip.offsets.iter().map(vector).collect()
     };
-    let Some((dim, count)) = choice.rows else { return tile(e, nest, choice, &vectors(at), strip) };
+    let Some((dim, count)) = choice.rows else { return tile(e, nest, choice, &vectors(&places[0]), strip) };
     let l = &nest.loops[dim];
     let in_memory = choice.dots.is_some_and(|dots| dots.is_grouped);
     let tiles = choice.tiles.zip(strip.sums).filter(|_| !in_memory || strip.width == COLUMNS);
@@ -253,14 +270,15 @@ fn rows<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, at: &mut [Positi
     };
     for segment in segments {
         e.for_each(segment, &[], &mut |e, here, _| {
-            let row = |row: i64| {
-                let mut at = at.to_vec();
+            let row = |(at, row): (&Vec<Position<'c>>, i64)| {
+                let mut at = at.clone();
                 at[dim] = here.plus(row);
                 vectors(&at)
             };
+            let all = places.iter().flat_map(|at| (0..segment.step).map(move |row| (at, row)));
             match tiles.filter(|(tiles, _)| segment.step >= tiles.rows) {
-                Some(tiles) => byte_tiles(e, (nest, choice), tiles, (at, here, segment.step), strip),
-                None => tile(e, nest, choice, &(0..segment.step).flat_map(row).collect::<Vec<_>>(), strip),
+                Some(tiles) => byte_tiles(e, (nest, choice), tiles, (&places[0], here, segment.step), strip),
+                None => tile(e, nest, choice, &all.flat_map(row).collect::<Vec<_>>(), strip),
             }
             vec![]
         });
@@ -476,7 +494,8 @@ impl<'c, 'a> Tile<'c, 'a> {
         at: &[Position<'c>],
         cache: &mut Cache<'c>,
     ) -> Value<'c> {
-        let dims = self.choice.rows.map(|(dim, _)| dim).into_iter().chain([self.choice.dim]);
+        let rows = [self.choice.rows, self.choice.more_rows].into_iter().flatten();
+        let dims = rows.map(|(dim, _)| dim).chain([self.choice.dim]);
         let here: Vec<i64> = dims.filter(|dim| input.uses(*dim)).map(|dim| at[dim].offset).collect();
         if let Some((_, value)) = cache.iter().find(|(key, _)| key.0 == i && key.1 == here) {
             return *value;
