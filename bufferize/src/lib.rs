@@ -15,7 +15,7 @@
 //! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
 //! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
 //! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`move_reads()`],
-//!   [`reuse_buffers()`], [`empty_tensor_to_alloc_tensor()`]: passes before;
+//!   [`reuse_buffers()`] with `own_tiles` (`improve` is their walk over functions), [`empty_tensor_to_alloc_tensor()`]: passes before;
 //!   [`finalize()`] ends partial runs.
 //!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
@@ -49,6 +49,7 @@ mod empty_tensor_to_alloc_tensor;
 mod failures;
 mod finalize;
 mod globals;
+mod improve;
 mod insert_copies;
 mod loaded_globals;
 mod loop_copies;
@@ -59,6 +60,7 @@ mod one_shot;
 pub mod op_model;
 mod options;
 mod own_place;
+mod own_tiles;
 mod remarks;
 mod reuse_buffers;
 mod rewrite;
