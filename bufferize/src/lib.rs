@@ -14,7 +14,7 @@
 //! * `analysis`, `annotate`: the analysis as a trait, and decisions as attributes.
 //! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
 //! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
-//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`move_reads()`],
+//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`order_dispatches()`], [`move_reads()`],
 //!   [`reuse_buffers()`] with `own_tiles` (`improve` is their walk over functions), [`empty_tensor_to_alloc_tensor()`]: passes before;
 //!   [`finalize()`] ends partial runs.
 //!
@@ -59,6 +59,7 @@ mod move_reads;
 mod one_shot;
 pub mod op_model;
 mod options;
+mod order_dispatches;
 mod own_place;
 mod own_tiles;
 mod remarks;
@@ -84,5 +85,6 @@ pub use one_shot::{
     run_with_models,
 };
 pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, Strategy, UnknownTypeConversion};
+pub use order_dispatches::order_dispatches;
 pub use reuse_buffers::reuse_buffers;
 pub use rewriting::Rewriting;
