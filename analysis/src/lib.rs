@@ -14,7 +14,8 @@
 //! * `subsets`, `revisits`: values that are the same slice; `footprints`: slices that have no element in common.
 //! * `placement`, `order`: options and terms of decisions, the order of visits.
 //! * `alias_sets`, `classes`, `classes/`, `trees`: alias classes with the conflict rules.
-//! * [`one_shot`]: which operands are in place, and why the others are not; `decisions`, `equivalence`: its result.
+//! * [`one_shot`]: which operands are in place, and why the others are not; `decisions`, `equivalence`: its result;
+//!   [`cost`]: what decisions copy.
 //! * [`reuse`]: new tensors that are made in a buffer that has served its purpose.
 //! * [`calls`]: summaries of decided functions for their callers.
 //! * [`checker`], `checker/`, `terms`: an independent check of decisions by abstract execution.
@@ -36,6 +37,7 @@ pub mod calls;
 pub mod checker;
 mod classes;
 pub mod components;
+pub mod cost;
 mod cursor;
 mod cycles;
 mod decisions;
