@@ -1,7 +1,7 @@
 //! What decisions copy, as an order among them.
 //!
-//! Bytes of contents times the iterations of the loops around, then the number of copies. A loop that hands on another buffer than that
-//! of its iteration argument counts as a copy of it in each iteration.
+//! Bytes of contents times the iterations of the loops around, then the number of copies. A loop that hands on another
+//! buffer than that of its iteration argument counts as a copy of it in each iteration.
 //! Sizes that are not known count as [`UNKNOWN_BYTES`], trips as [`UNKNOWN_TRIPS`].
 
 use crate::decisions::{Decisions, InPlaceAnalysis};

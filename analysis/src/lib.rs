@@ -22,8 +22,8 @@
 //! * [`ownership`], `nesting`: where each allocation of a structured function on memrefs is freed.
 //! * [`lifetimes`], `lifetimes/`: the same in any control-flow graph.
 //! * [`liveness`] and [`plan`], `plan/`: offsets of transient buffers in one arena, by greedy orders and an exact search.
-//! * [`bounds`], `bounds/`: lower bounds on memory and copies, orders of dispatches for memory, and the optima of small programs
-//!   that test them.
+//! * [`bounds`], `bounds/`: lower bounds on memory and copies, orders of dispatches for memory, and the optima of small
+//!   programs that test them.
 //! * [`explain`]: sentences from reasons; [`text`], `cursor`, [`mod@print`]: facts and decisions as text.
 //! * Tests only: `reference` has the conflict rules word by word, `generate` and `ownership_runs` random functions.
 #![forbid(unsafe_code)]

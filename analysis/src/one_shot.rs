@@ -11,8 +11,8 @@
 //! Each is put in place unless that would store to a buffer that is not writable, make parallel iterations share a
 //! buffer that each must own, or let some read see a later write.
 //! Decisions are never revised, so the order decides which of two conflicting uses is copied, never whether the result is right.
-//! [`Strategy::Minimal`] decides a function in which something is copied in other orders, too, and takes the decisions of least
-//! [`cost`]: those that cost most if they are copied first, and what [`Strategy::Greedy`] decides.
+//! [`Strategy::Minimal`] decides a function in which something is copied in other orders, too, and takes the decisions
+//! of least [`cost`]: those that cost most if they are copied first, and what [`Strategy::Greedy`] decides.
 //!
 //! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is that of `classes`, near-linear, and
 //! tested against the rules word by word.

@@ -20,8 +20,8 @@
 //! ones. Of these four plans one is taken that leaves the fewest bytes of results and of transients alive at once. Values of
 //! one type only are exchanged.
 //!
-//! A value may also be made in a buffer that its own operation reads, if each part of that reads only what it writes: the caller
-//! knows ([`OwnParts`]). Transients are handed over in this way, too, which the planner cannot.
+//! A value may also be made in a buffer that its own operation reads, if each part of that reads only what it writes:
+//! the caller knows ([`OwnParts`]). Transients are handed over in this way, too, which the planner cannot.
 //!
 //! Limits: blocks that are alone in their region, outside of parallel regions.
 //! Time O(operations * slots of a type).
@@ -42,8 +42,8 @@ pub struct Reuse {
     pub value: ValueId,
 }
 
-/// An operation of parts (a dispatch of tiles), each of which reads of a value only the elements that it writes through the operand,
-/// and reads them before. The value is used by no other operand of the operation, nor within it.
+/// An operation of parts (a dispatch of tiles), each of which reads of a value only the elements that it writes through
+/// the operand, and reads them before. The value is used by no other operand of the operation, nor within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnParts {
     /// The destination of the operation.

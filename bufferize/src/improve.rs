@@ -1,4 +1,5 @@
-//! What the passes of [`Strategy::Minimal`] have in common: a walk over functions, each analysed as often as its size allows.
+//! What the passes of [`Strategy::Minimal`] have in common: a walk over functions, each analysed as often as its size
+//! allows.
 
 use monopour_ir::{Diagnostics, Op, ops};
 
@@ -8,7 +9,8 @@ use crate::op_model::OpModels;
 use crate::options::{Options, Strategy};
 use crate::summaries::summarise;
 
-/// Operands that are analysed again in one function, all analyses together: a large function is analysed once or twice more.
+/// Operands that are analysed again in one function, all analyses together: a large function is analysed once or twice
+/// more.
 const MOST_OPERANDS: usize = 100_000;
 
 /// An analysis of the function as it is now.
@@ -19,8 +21,8 @@ pub(crate) fn is_minimal(options: &Options) -> bool {
     options.strategy == Strategy::Minimal && !options.copy_before_write
 }
 
-/// Changes the functions of a module, callees first; the sum of what `change` counts, which also returns the last analysis. Nothing
-/// is done but with [`Strategy::Minimal`].
+/// Changes the functions of a module, callees first; the sum of what `change` counts, which also returns the last
+/// analysis. Nothing is done but with [`Strategy::Minimal`].
 pub(crate) fn improve<'c>(
     root: Op<'c>,
     options: &Options,

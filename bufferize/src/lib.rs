@@ -14,9 +14,9 @@
 //! * `analysis`, `annotate`: the analysis as a trait, and decisions as attributes.
 //! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
 //! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
-//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`order_dispatches()`], [`move_reads()`],
-//!   [`reuse_buffers()`] with `own_tiles` (`improve` is their walk over functions), [`empty_tensor_to_alloc_tensor()`]: passes before;
-//!   [`finalize()`] ends partial runs.
+//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`order_dispatches()`],
+//!   [`move_reads()`], [`reuse_buffers()`] with `own_tiles` (`improve` is their walk over functions),
+//!   [`empty_tensor_to_alloc_tensor()`]: passes before; [`finalize()`] ends partial runs.
 //!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
 //! [`analyse`] stops before the rewrite and gives facts and decisions of each function;

@@ -25,7 +25,8 @@ use crate::subset_extraction::{Edit, Movable, move_before, undo};
 /// How often the reads of a function are moved: a slice moves first, then what reads it.
 const MOST_ROUNDS: usize = 6;
 
-/// Moves reads of a module's functions; returns how many copies that saves. Nothing is done but with [`crate::Strategy::Minimal`].
+/// Moves reads of a module's functions; returns how many copies that saves. Nothing is done but with
+/// [`crate::Strategy::Minimal`].
 ///
 /// # Errors
 /// As [`crate::run_one_shot`], for programs that it would refuse.

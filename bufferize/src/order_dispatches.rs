@@ -7,10 +7,11 @@
 //! %s = scf.forall .. %q                     %s = scf.forall .. %q
 //! ```
 //!
-//! [`monopour_analysis::bounds::order_for_memory`] chooses on the values of the function's block; a view reads what it is a view of.
+//! [`monopour_analysis::bounds::order_for_memory`] chooses on the values of the function's block; a view reads what it
+//! is a view of.
 //!
-//! Requires: functions on tensors, before bufferization. Ensures: the same ops on the same values. A tensor that an op may overwrite
-//! is read by the same ops before it as before, so that no order costs a copy.
+//! Requires: functions on tensors, before bufferization. Ensures: the same ops on the same values. A tensor that an op
+//! may overwrite is read by the same ops before it as before, so that no order costs a copy.
 //! Limits: functions of one block, in which no op with effects lies between the first and the last op on tensors.
 
 use std::collections::{HashMap, HashSet};
@@ -131,7 +132,8 @@ impl<'c> Facts<'c> {
         id
     }
 
-    /// The graph of the steps, and the steps that each must come behind. What `rest`, the ops behind them, use is a result.
+    /// The graph of the steps, and the steps that each must come behind. What `rest`, the ops behind them, use is a
+    /// result.
     fn graph(mut self, steps: &[Op<'c>], rest: &[Op<'c>]) -> (Graph, Vec<Vec<usize>>) {
         let mut after = vec![vec![]; steps.len()];
         // By value: the steps that read it, and the last that may have overwritten it.

@@ -9,15 +9,16 @@
 //!     tensor.parallel_insert_slice %r into %o[%i * 8]        tensor.parallel_insert_slice %r into %o[%i * 8]
 //! ```
 //!
-//! The right side computes the result in the buffer of `%x`. It means the same: a tile's part of `%o` has the contents of `%x` until
-//! the tile ends. On memory other tiles have written by then, but no element that this tile reads:
-//! * the slices of two tiles have no element in common: each tile id moves the offset of one dimension, which nothing else
-//!   moves, by at least the slice's size there;
-//! * every op that reads the slice reads an element once, at the point of its loops that has the element's indices. So an
-//!   element is read and written by one point, however the points are spread over invocations;
+//! The right side computes the result in the buffer of `%x`. It means the same: a tile's part of `%o` has the contents
+//! of `%x` until the tile ends. On memory other tiles have written by then, but no element that this tile reads:
+//! * the slices of two tiles have no element in common: each tile id moves the offset of one dimension, which nothing
+//!   else moves, by at least the slice's size there;
+//! * every op that reads the slice reads an element once, at the point of its loops that has the element's indices. So
+//!   an element is read and written by one point, however the points are spread over invocations;
 //! * the last of them is elementwise, and makes the tile's result or what ops in place make the result of.
 //!
-//! What the result was accumulated in before that op is a new tensor, for a tile's sums kept in registers or on a task's stack.
+//! What the result was accumulated in before that op is a new tensor, for a tile's sums kept in registers or on a
+//! task's stack.
 //!
 //! A dispatch of one tile may read the tensor without a slice.
 //!
@@ -238,8 +239,8 @@ impl<'c> Destination<'c> {
         }
     }
 
-    /// The slice of the destination in which sums are, if the last reader goes on from them; `None` if they are elsewhere and
-    /// cannot be moved.
+    /// The slice of the destination in which sums are, if the last reader goes on from them; `None` if they are
+    /// elsewhere and cannot be moved.
     fn sums(&self, last: &Last<'c>) -> Option<Option<Sums<'c>>> {
         let slice = self.slice.map(|slice| slice.result(0));
         if last.is_output_unused() {
@@ -283,7 +284,8 @@ impl<'c> Last<'c> {
     }
 }
 
-/// Whether an op reads each element of an operand at the point of its loops with the element's indices, and at no other.
+/// Whether an op reads each element of an operand at the point of its loops with the element's indices, and at no
+/// other.
 fn reads_each_once(used: Use) -> bool {
     let inputs = Structured::of(used.op).map(Structured::num_inputs);
     used.op.is(ops::linalg::GENERIC)

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! `%x` is a donated input that nothing uses any more. [`monopour_analysis::reuse`] chooses; a change that the in-place
-//! analysis copies an operand for is undone. A dispatch may also take the buffer of a tensor that it reads (`own_tiles.rs`).
+//! analysis copies an operand for is undone. A dispatch may also take the buffer of a tensor that it reads
+//! (`own_tiles.rs`).
 //!
 //! Requires: functions on tensors, before bufferization. Ensures: the same values, and no more copies.
 //! Limits: tensors of static size, destinations that are a `tensor.empty` and nothing else.
@@ -28,7 +29,8 @@ use crate::own_tiles::{self, OwnTile, own_tiles};
 /// How many sets of changes are tried, each with an analysis of its own: all together, then halves of sets that cost copies.
 const MOST_TRIALS: usize = 16;
 
-/// Replaces new tensors of a module's functions; returns how many. Nothing is done but with [`crate::Strategy::Minimal`].
+/// Replaces new tensors of a module's functions; returns how many. Nothing is done but with
+/// [`crate::Strategy::Minimal`].
 ///
 /// # Errors
 /// As [`crate::run_one_shot`], for programs that it would refuse.

@@ -331,7 +331,8 @@ fn plan_moves<'c>(
     true
 }
 
-/// Whether the order of `op` and its neighbours does not matter; with [`Movable::Nested`] also for an op with others in it.
+/// Whether the order of `op` and its neighbours does not matter; with [`Movable::Nested`] also for an op with others in
+/// it.
 pub(crate) fn may_move(op: Op, movable: Movable) -> bool {
     if op.regions().is_empty() {
         return interfaces::is_pure(op);

@@ -91,7 +91,8 @@ impl<'c> Value<'c> {
         }
         op.attr("value")?.as_int()
     }
-    /// A constant that an index is at most; `None` for one that is not a constant or a minimum with one, or that may be negative.
+    /// A constant that an index is at most; `None` for one that is not a constant or a minimum with one, or that may be
+    /// negative.
     pub fn upper_bound(self) -> Option<i64> {
         if let Some(known) = self.constant_int() {
             return Some(known);

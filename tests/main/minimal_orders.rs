@@ -3,8 +3,8 @@
 use crate::minimal::{Case, Copies, ELEMENTS, Element, check_family, tensor, tensor_from};
 use crate::minimal_tiles::{moving, ty};
 
-/// Products of one matrix with others, first all of them, then each into one sum of products: one of them at a time need be alive.
-/// `all`: their sum is a result, too, behind all others, and they are alive together.
+/// Products of one matrix with others, first all of them, then each into one sum of products: one of them at a time
+/// need be alive. `all`: their sum is a result, too, behind all others, and they are alive together.
 fn products(count: usize, (size, columns): (u64, u64), element: Element, all: bool) -> Case {
     let (of, zero, add) = (element.1, if element.1 == "f32" { "0.0" } else { "0" }, element.2);
     let (square, narrow) = (ty(&[size, size], element), ty(&[size, columns], element));

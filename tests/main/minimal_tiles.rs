@@ -1,4 +1,5 @@
-//! Dispatches that take the buffer of a tensor of which each tile reads what it writes: elements, rows, the tile of an epilogue.
+//! Dispatches that take the buffer of a tensor of which each tile reads what it writes: elements, rows, the tile of an
+//! epilogue.
 //!
 //! Each program has twins that read the tensor elsewhere, or later, and must not.
 
@@ -110,7 +111,8 @@ fn less(name: &str, (a, b): (&str, &str), shape: &[u64], element: Element, cross
     )
 }
 
-/// A program of one result `%y` made of `%x`, which is donated but for a twin; `fresh`: its bytes in place, and those of a twin.
+/// A program of one result `%y` made of `%x`, which is donated but for a twin; `fresh`: its bytes in place, and those
+/// of a twin.
 fn case(arguments: &[(&str, Vec<u64>)], body: &str, element: Element, twin: Twin, fresh: (u64, u64)) -> Case {
     let list = |(name, shape): &(&str, Vec<u64>)| format!("%{name}: {}", ty(shape, element));
     let of = ty(&arguments[0].1, element);
@@ -285,8 +287,8 @@ fn three_residual_layers() {
     }
 }
 
-/// Scores, their powers and the weights of attention, in a form that is not one dispatch, are in one buffer: the product makes them,
-/// softmax takes them row by row.
+/// Scores, their powers and the weights of attention, in a form that is not one dispatch, are in one buffer: the
+/// product makes them, softmax takes them row by row.
 #[test]
 fn scores_and_their_softmax_are_in_one_buffer() {
     let (b, n, d) = (2u64, 64u64, 16u64);

@@ -4,11 +4,11 @@
 //! p = f(x); q = f(y); r = g(p); s = g(q)      p and q are alive together
 //! p = f(x); r = g(p); q = f(y); s = g(q)      one at a time
 //! ```
-//! Candidates are a walk depth first from the last dispatches, operands of more bytes first, and a list schedule, which takes next
-//! the dispatch after which the fewest bytes are alive; for at most [`MOST_EXACT`] dispatches also an order of the least peak.
-//! One is taken if it is better than that of the list by one of two measures, and not worse by the other: the peak if each
-//! result is made in an operand that dies, where one does, and the peak if none is. What is decided in place later is in
-//! between.
+//! Candidates are a walk depth first from the last dispatches, operands of more bytes first, and a list schedule, which
+//! takes next the dispatch after which the fewest bytes are alive; for at most [`MOST_EXACT`] dispatches also an order
+//! of the least peak. One is taken if it is better than that of the list by one of two measures, and not worse by the
+//! other: the peak if each result is made in an operand that dies, where one does, and the peak if none is. What is
+//! decided in place later is in between.
 
 use super::{Graph, Origin, Uses, at_least, peaks};
 use crate::index::{IndexVec, ValueId};
@@ -19,8 +19,8 @@ const MOST_EXACT: usize = 10;
 /// Most steps that a list schedule looks at, all together: beyond it, it is no candidate.
 const MOST_LOOKS: usize = 4_000_000;
 
-/// The steps in an order of less memory; `None` if none is known. `after`: by step, others that come before it besides those that
-/// make what it reads. Both are so in the order of the list.
+/// The steps in an order of less memory; `None` if none is known. `after`: by step, others that come before it besides
+/// those that make what it reads. Both are so in the order of the list.
 pub fn order_for_memory(graph: &Graph, after: &[Vec<usize>]) -> Option<Vec<usize>> {
     let needs = Needs::of(graph, after);
     let in_list: Vec<usize> = (0..graph.steps.len()).collect();
@@ -96,7 +96,8 @@ impl<'a> Needs<'a> {
         order
     }
 
-    /// Of the steps that can be next the one after which the fewest bytes more are alive; `None` where that takes too long.
+    /// Of the steps that can be next the one after which the fewest bytes more are alive; `None` where that takes too
+    /// long.
     fn list(&self) -> Option<Vec<usize>> {
         let count = self.graph.steps.len();
         let mut left: Vec<usize> = self.before.iter().map(Vec::len).collect();

@@ -95,7 +95,8 @@ fn one_update_of_a_value_is_free() {
     assert_eq!(copies(&graph), CopyBound { copies: 2, bytes: 180 });
 }
 
-/// An order for memory keeps what comes before what, and is not above that of the list; that of few steps is an optimum.
+/// An order for memory keeps what comes before what, and is not above that of the list; that of few steps is an
+/// optimum.
 #[test]
 fn orders_for_memory_take_no_more() {
     let (mut changed, mut exact) = (0, 0);
