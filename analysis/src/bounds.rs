@@ -14,6 +14,9 @@
 
 #[cfg(test)]
 mod exhaustive;
+mod orders;
+
+pub use orders::order_for_memory;
 
 use crate::index::{IndexVec, ValueId};
 
@@ -101,6 +104,11 @@ pub struct CopyBound {
 ///
 /// Memory of donated inputs is free from their last use on.
 pub fn peak_in_order(graph: &Graph) -> Vec<u64> {
+    peaks(graph, at_least)
+}
+
+/// As [`peak_in_order`]; `together`: the bytes of operands that die and of results at a step.
+fn peaks(graph: &Graph, together: impl Fn(&[u64], &[u64]) -> u64) -> Vec<u64> {
     let uses = Uses::of(graph);
     let count = graph.steps.len();
     // By step: bytes of made values that stay, those of donated inputs that are free, the values that die.
@@ -127,7 +135,7 @@ pub fn peak_in_order(graph: &Graph) -> Vec<u64> {
         stays = stays.saturating_add(begin[step]).saturating_sub(end[step]);
         add(&mut free, freed[step]);
         let made = bytes_of(graph, &graph.steps[step].makes);
-        stays.saturating_add(at_least(&dying[step], &made)).saturating_sub(free)
+        stays.saturating_add(together(&dying[step], &made)).saturating_sub(free)
     };
     (0..count).map(at).collect()
 }

@@ -14,14 +14,16 @@
 //! * `subsets`, `revisits`: values that are the same slice; `footprints`: slices that have no element in common.
 //! * `placement`, `order`: options and terms of decisions, the order of visits.
 //! * `alias_sets`, `classes`, `classes/`, `trees`: alias classes with the conflict rules.
-//! * [`one_shot`]: which operands are in place, and why the others are not; `decisions`, `equivalence`: its result.
+//! * [`one_shot`]: which operands are in place, and why the others are not; `decisions`, `equivalence`: its result;
+//!   [`cost`]: what decisions copy.
 //! * [`reuse`]: new tensors that are made in a buffer that has served its purpose.
 //! * [`calls`]: summaries of decided functions for their callers.
 //! * [`checker`], `checker/`, `terms`: an independent check of decisions by abstract execution.
 //! * [`ownership`], `nesting`: where each allocation of a structured function on memrefs is freed.
 //! * [`lifetimes`], `lifetimes/`: the same in any control-flow graph.
 //! * [`liveness`] and [`plan`], `plan/`: offsets of transient buffers in one arena, by greedy orders and an exact search.
-//! * [`bounds`], `bounds/`: lower bounds on memory and copies, and the optima of small programs that test them.
+//! * [`bounds`], `bounds/`: lower bounds on memory and copies, orders of dispatches for memory, and the optima of small
+//!   programs that test them.
 //! * [`explain`]: sentences from reasons; [`text`], `cursor`, [`mod@print`]: facts and decisions as text.
 //! * Tests only: `reference` has the conflict rules word by word, `generate` and `ownership_runs` random functions.
 #![forbid(unsafe_code)]
@@ -35,6 +37,7 @@ pub mod calls;
 pub mod checker;
 mod classes;
 pub mod components;
+pub mod cost;
 mod cursor;
 mod cycles;
 mod decisions;

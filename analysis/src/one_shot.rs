@@ -11,6 +11,8 @@
 //! Each is put in place unless that would store to a buffer that is not writable, make parallel iterations share a
 //! buffer that each must own, or let some read see a later write.
 //! Decisions are never revised, so the order decides which of two conflicting uses is copied, never whether the result is right.
+//! [`Strategy::Minimal`] decides a function in which something is copied in other orders, too, and takes the decisions
+//! of least [`cost`]: those that cost most if they are copied first, and what [`Strategy::Greedy`] decides.
 //!
 //! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is that of `classes`, near-linear, and
 //! tested against the rules word by word.
@@ -27,6 +29,7 @@
 //!   ([`check_forced`] finds those).
 
 use crate::classes::{Classes, SMALL};
+use crate::cost::{cost, size, trips};
 pub use crate::decisions::{Claim, Counts, Decisions, InPlaceAnalysis, decisions_from_placements};
 use crate::decisions::{common_aliases, complete};
 use crate::facts::{Facts, Label};
@@ -34,6 +37,9 @@ use crate::index::{IndexVec, OperandId};
 pub use crate::order::visiting_order;
 pub(crate) use crate::placement::ConflictTest;
 pub use crate::placement::{Copy, DecideError, Heuristic, Options, Placement, Reason, Strategy};
+
+/// Most operands of a function that is decided in several orders.
+const MOST_REORDERED: usize = 20_000;
 
 /// Decide every operand of a function.
 ///
@@ -44,7 +50,34 @@ pub fn decide(facts: &Facts, options: &Options) -> Result<Decisions, DecideError
         return Ok(copy_every_write(facts));
     }
     let order = visiting_order(facts, options.heuristic);
-    decide_in_order(facts, &order, Classes::new(facts, options, SMALL), options.copy_before_write)
+    let decisions = decide_in_order(facts, &order, Classes::new(facts, options, SMALL), options.copy_before_write)?;
+    let is_minimal = options.strategy == Strategy::Minimal && !options.copy_before_write;
+    if is_minimal { Ok(least(facts, options, order, decisions)) } else { Ok(decisions) }
+}
+
+/// The decisions of least cost of some orders; of equals the first.
+fn least(facts: &Facts, options: &Options, mut order: Vec<OperandId>, decisions: Decisions) -> Decisions {
+    if facts.operands().len() > MOST_REORDERED {
+        return decisions;
+    }
+    let first = cost(facts, &decisions);
+    if first.0 == 0 {
+        return decisions;
+    }
+    let greedy = Options { strategy: Strategy::Greedy, ..*options };
+    let as_greedy = decide_in_order(facts, &order, Classes::new(facts, &greedy, SMALL), false);
+    let trips = trips(facts);
+    let bytes = |id: &OperandId| {
+        let used = facts.operands()[*id];
+        size(facts, used.value).saturating_mul(trips[facts.region_of(used.op)])
+    };
+    order.sort_by_key(|id| std::cmp::Reverse(bytes(id)));
+    let others = [as_greedy, decide_in_order(facts, &order, Classes::new(facts, options, SMALL), false)];
+    let all = others.into_iter().flatten().map(|other| (cost(facts, &other), other));
+    let steps = decisions.steps();
+    let (_, mut chosen) = all.fold((first, decisions), |least, other| if other.0 < least.0 { other } else { least });
+    chosen.steps = chosen.steps.max(steps);
+    chosen
 }
 
 /// Whether some use writes and must be in place.

@@ -2,6 +2,7 @@
 
 use crate::checker::{Violation, check, check_elements};
 use crate::classes::{Classes, SMALL};
+use crate::cost::cost;
 use crate::facts::Facts;
 use crate::generate::{Shape, function};
 use crate::index::{IndexVec, OperandId, ValueId};
@@ -295,4 +296,61 @@ fn checker_claims_nothing_after_a_cycle_without_an_end() {
     assert_eq!((classes.len(), classes[0]), (3, classes[1]));
     assert_eq!(classes[0], classes[2]);
     assert_eq!(check(&facts, &decisions), Ok(()));
+}
+
+/// What is known of parts never costs bytes.
+#[test]
+fn parts_that_are_known_apart_cost_no_bytes() {
+    let (mut decided, mut less, mut above) = (0, 0, vec![]);
+    for seed in 0..count(1000, 5000) {
+        let shape =
+            Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed.is_multiple_of(3), parts: true };
+        let facts = function(seed, shape);
+        let of = |strategy| decide(&facts, &Options { strategy, ..Options::default() });
+        let (Ok(minimal), Ok(greedy)) = (of(Strategy::Minimal), of(Strategy::Greedy)) else { continue };
+        let (minimal, greedy) = (cost(&facts, &minimal), cost(&facts, &greedy));
+        decided += 1;
+        less += u32::from(minimal < greedy);
+        if minimal > greedy {
+            above.push((seed, minimal, greedy));
+        }
+    }
+    println!("{decided} functions: {less} below greedy, above it {above:?}");
+    assert!(decided > 700 && less > 15 && above.is_empty(), "{decided}, {less}, {above:?}");
+}
+
+/// Of small functions the placements of the fewest bytes that the checker accepts are found by trying all.
+#[test]
+fn decisions_are_near_the_fewest_bytes() {
+    const MOST_CANDIDATES: usize = 12;
+    let (mut compared, mut above, mut found_bytes, mut least_bytes) = (0, 0, 0, 0);
+    for seed in 0..count(150, 1000) {
+        let facts = function(seed, Shape { ops: 8, depth: (seed % 3) as u32, wild: false, parts: true });
+        let options = Options { strategy: Strategy::Minimal, ..Options::default() };
+        let Ok(decisions) = decide(&facts, &options) else { continue };
+        let is_candidate = |id: &OperandId| facts.operands()[*id].writes && !facts.operands()[*id].must_in_place;
+        let candidates: Vec<OperandId> = facts.operands().ids().filter(is_candidate).collect();
+        let (found, _) = cost(&facts, &decisions);
+        if candidates.len() > MOST_CANDIDATES || found == 0 {
+            continue;
+        }
+        let mut least = found;
+        for set in 0..1_u32 << candidates.len() {
+            let mut placements = decisions.placements().clone();
+            for (number, id) in candidates.iter().enumerate() {
+                let is_in_place = set >> number & 1 == 1;
+                placements[*id] = if is_in_place { Placement::InPlace } else { Placement::OutOfPlace };
+            }
+            let other = decisions_from_placements(&facts, placements);
+            let (bytes, _) = cost(&facts, &other);
+            if bytes < least && check_elements(&facts, &other).is_ok() {
+                least = bytes;
+            }
+        }
+        compared += 1;
+        above += u32::from(found > least);
+        (found_bytes, least_bytes) = (found_bytes + found, least_bytes + least);
+    }
+    println!("{compared} functions with copies: {above} above the fewest bytes, {found_bytes} of {least_bytes} in all");
+    assert!(compared > 20 && 3 * least_bytes >= found_bytes, "{compared}, {above}: {found_bytes} of {least_bytes}");
 }

@@ -20,6 +20,9 @@
 //! ones. Of these four plans one is taken that leaves the fewest bytes of results and of transients alive at once. Values of
 //! one type only are exchanged.
 //!
+//! A value may also be made in a buffer that its own operation reads, if each part of that reads only what it writes:
+//! the caller knows ([`OwnParts`]). Transients are handed over in this way, too, which the planner cannot.
+//!
 //! Limits: blocks that are alone in their region, outside of parallel regions.
 //! Time O(operations * slots of a type).
 
@@ -39,14 +42,29 @@ pub struct Reuse {
     pub value: ValueId,
 }
 
+/// An operation of parts (a dispatch of tiles), each of which reads of a value only the elements that it writes through
+/// the operand, and reads them before. The value is used by no other operand of the operation, nor within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnParts {
+    /// The destination of the operation.
+    pub operand: OperandId,
+    /// What it reads.
+    pub value: ValueId,
+}
+
 /// The new tensors of a function to make elsewhere. `kinds`: the type of each value, by a number, if its size is known.
-pub fn reuses(facts: &Facts, decisions: &Decisions, kinds: &IndexVec<ValueId, Option<u32>>) -> Vec<Reuse> {
+pub fn reuses(
+    facts: &Facts,
+    decisions: &Decisions,
+    kinds: &IndexVec<ValueId, Option<u32>>,
+    own: &[OwnParts],
+) -> Vec<Reuse> {
     let structure = Structure::new(facts);
     let classes = Classes::new(facts, decisions);
     let mut found = Vec::new();
     for region in facts.regions().ids().filter(|region| structure.parallel[*region].is_none()) {
         let [block] = facts.blocks_of(region) else { continue };
-        let finder = Finder { facts, decisions, kinds, classes: &classes, block: *block };
+        let finder = Finder { facts, decisions, kinds, own, classes: &classes, block: *block };
         let makers = finder.makers();
         let in_order: Vec<usize> = (0..makers.len()).collect();
         let mut returned_first = in_order.clone();
@@ -101,7 +119,7 @@ struct Slot {
     taken: Vec<(u32, u32, Occupant)>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Occupant {
     /// A value that is there.
     Own(ValueId),
@@ -113,6 +131,7 @@ struct Finder<'a> {
     facts: &'a Facts,
     decisions: &'a Decisions,
     kinds: &'a IndexVec<ValueId, Option<u32>>,
+    own: &'a [OwnParts],
     classes: &'a Classes,
     block: BlockId,
 }
@@ -125,8 +144,20 @@ impl Finder<'_> {
 
     /// The last position that uses a value of the class; `None` if a value is not of this block's region, or not to be written.
     fn last_use(&self, value: ValueId) -> Option<u32> {
+        self.last_use_besides(value, None)
+    }
+
+    /// As [`Self::last_use`], without the uses of one value by an operation, and what that makes of it inside.
+    fn last_use_besides(&self, value: ValueId, besides: Option<(OpId, ValueId)>) -> Option<u32> {
         let region = self.facts.blocks()[self.block].region;
         let mut last = 0;
+        let is_left_out = |member: ValueId, user: OpId| {
+            besides.is_some_and(|(op, value)| {
+                let span = self.facts.span(op);
+                let within = |op: OpId| span.contains(self.facts.span(op).first);
+                within(user) && (member == value || self.facts.defining_op(member).is_some_and(within))
+            })
+        };
         for &member in self.classes.of(self.decisions, value) {
             let is_inside = is_within(self.facts, self.facts.defining_region(member), region);
             if !is_inside || !self.facts.values()[member].info.buffer.writable {
@@ -134,6 +165,9 @@ impl Finder<'_> {
             }
             for &used in self.facts.uses(member) {
                 let op = self.facts.operands()[used].op;
+                if is_left_out(member, op) {
+                    continue;
+                }
                 let leaves =
                     self.facts.ops()[op].block == self.block && self.facts.ops_of(self.block).last() == Some(&op);
                 last = last.max(if leaves { NEVER } else { self.facts.span(op).last });
@@ -208,24 +242,82 @@ impl Finder<'_> {
         for number in waiting {
             placed[number] = self.take(&mut results, makers, number);
         }
-        let left = makers.iter().enumerate().filter(|(number, maker)| !placed[*number] && maker.end != NEVER);
-        let left: Vec<&Maker> = left.map(|(_, maker)| maker).collect();
         slots.extend(results);
-        (result_bytes + most_alive(&left), self.chains(makers, &slots))
+        let mut alive = Vec::new();
+        let left = |number: &usize| !placed[*number] && makers[*number].end != NEVER;
+        for slot in self.transients(makers, &(0..makers.len()).filter(left).collect::<Vec<_>>()) {
+            if let Some(bytes) = slot.taken.iter().find_map(|(.., occupant)| match occupant {
+                Occupant::Made(number) => Some(makers[*number].bytes),
+                Occupant::Own(_) => None,
+            }) {
+                let ends = |of: fn(&(u32, u32, Occupant)) -> u32| slot.taken.iter().map(of);
+                alive.push((ends(|t| t.0).min().unwrap_or(0), ends(|t| t.1).max().unwrap_or(0), bytes));
+            }
+            slots.push(slot);
+        }
+        (result_bytes + most_alive(&alive), self.chains(makers, &slots))
+    }
+
+    /// The transients, in one slot those that are handed over.
+    fn transients(&self, makers: &[Maker], numbers: &[usize]) -> Vec<Slot> {
+        let mut slots: Vec<Slot> = Vec::new();
+        for &number in numbers {
+            let maker = makers[number];
+            let hands_over = |slot: &&mut Slot| {
+                slot.taken.last().is_some_and(|(_, to, occupant)| self.hands_over(makers, (*to, *occupant), number))
+            };
+            let taken = (maker.at, maker.end, Occupant::Made(number));
+            match slots.iter_mut().find(hands_over) {
+                Some(slot) => slot.taken.push(taken),
+                None => slots.push(Slot { kind: maker.kind, taken: vec![taken] }),
+            }
+        }
+        slots
+    }
+
+    /// Whether what is in use to a position is read last by the maker, part by part.
+    fn hands_over(&self, makers: &[Maker], (to, occupant): (u32, Occupant), number: usize) -> bool {
+        let maker = makers[number];
+        let span = self.facts.span(maker.op);
+        let value = match occupant {
+            Occupant::Own(value) => value,
+            Occupant::Made(number) => makers[number].result,
+        };
+        let class = self.decisions.alias_class(value);
+        let mut known = self.own.iter().filter(|own| own.operand == maker.operand);
+        let is_handed_over = |own: &OwnParts| {
+            self.decisions.alias_class(own.value) == class
+                && self.kinds[own.value] == Some(maker.kind)
+                && self.latest(value, maker) == Some(own.value)
+                && self.last_use_besides(value, Some((maker.op, own.value))).is_some_and(|last| last < span.first)
+        };
+        span.contains(to) && known.any(is_handed_over)
+    }
+
+    /// Whether one buffer can hold both, each while it is in use.
+    fn are_apart(&self, makers: &[Maker], a: &(u32, u32, Occupant), b: &(u32, u32, Occupant)) -> bool {
+        let (first, second) = if a.0 <= b.0 { (a, b) } else { (b, a) };
+        match second.2 {
+            _ if first.1 < second.0 => true,
+            Occupant::Made(number) => self.hands_over(makers, (first.1, first.2), number),
+            Occupant::Own(_) => false,
+        }
     }
 
     /// Puts a value into a slot that is free while it is needed; whether there is one.
     fn take(&self, slots: &mut [Slot], makers: &[Maker], number: usize) -> bool {
         let maker = makers[number];
+        let own = (maker.at, maker.end, Occupant::Made(number));
         let is_free = |slot: &&mut Slot| {
-            let apart = |(from, to, _): &(u32, u32, Occupant)| *to < maker.at || maker.end < *from;
-            slot.kind == maker.kind && slot.taken.iter().all(apart)
+            slot.kind == maker.kind && slot.taken.iter().all(|taken| self.are_apart(makers, taken, &own))
         };
         // The one that was in use most recently leaves the others to values that need them longer.
-        let before =
-            |slot: &&mut Slot| slot.taken.iter().map(|(_, to, _)| *to).filter(|to| *to < maker.at).max().unwrap_or(0);
+        let before = |slot: &&mut Slot| {
+            let ends = slot.taken.iter().filter(|(from, ..)| *from < maker.at).map(|(_, to, _)| *to);
+            ends.max().unwrap_or(0)
+        };
         let Some(slot) = slots.iter_mut().filter(is_free).max_by_key(before) else { return false };
-        slot.taken.push((maker.at, maker.end, Occupant::Made(number)));
+        slot.taken.push(own);
         slot.taken.sort_unstable_by_key(|(from, ..)| *from);
         true
     }
@@ -266,11 +358,11 @@ impl Finder<'_> {
     }
 }
 
-/// The most bytes that are needed at once.
-fn most_alive(makers: &[&Maker]) -> u64 {
+/// The most bytes that are needed at once, of what is alive from a position to another one.
+fn most_alive(spans: &[(u32, u32, u64)]) -> u64 {
     // Frees come behind the position that they are for.
-    let made = makers.iter().map(|maker| (maker.at, false, maker.bytes));
-    let freed = makers.iter().map(|maker| (maker.end.max(maker.at), true, maker.bytes));
+    let made = spans.iter().map(|(at, _, bytes)| (*at, false, *bytes));
+    let freed = spans.iter().map(|(at, end, bytes)| (*end.max(at), true, *bytes));
     let mut events: Vec<_> = made.chain(freed).collect();
     events.sort_unstable();
     let (mut alive, mut most) = (0u64, 0);

@@ -1,18 +1,30 @@
 //! Values that are made in buffers which have served their purpose, and twins that are not.
 
-use crate::index::IndexVec;
+use crate::index::{IndexVec, OperandId};
 use crate::one_shot::{Options, decide};
-use crate::reuse::reuses;
+use crate::reuse::{OwnParts, reuses};
 use crate::text;
 
 /// The chosen destinations, as `operand <- value`; all values of one size are of one type.
 fn chosen(input: &str) -> String {
+    chosen_with(input, &[])
+}
+
+/// As [`chosen`]; each operation of `own` reads by parts what it writes, of the value named with it.
+fn chosen_with(input: &str, own: &[(&str, &str)]) -> String {
     let (facts, names) = text::parse(input).unwrap_or_else(|e| panic!("{e}\n{input}"));
     let decisions = decide(&facts, &Options::default()).expect("nothing must be in place");
     let sizes = facts.values().iter().map(|value| value.info.size_bytes.and_then(|bytes| u32::try_from(bytes).ok()));
     let kinds: IndexVec<_, _> = sizes.collect();
     let name = |label| names.get(label).unwrap_or("?").to_owned();
-    let found = reuses(&facts, &decisions, &kinds).into_iter().map(|reuse| {
+    let part = |(op, read): &(&str, &str)| {
+        let of_op = |id: &OperandId| name(facts.ops()[facts.operands()[*id].op].label) == *op;
+        let operand = facts.operands().ids().filter(of_op).find(|id| facts.operands()[*id].writes);
+        let value = facts.values().ids().find(|id| name(facts.values()[*id].info.label) == *read);
+        OwnParts { operand: operand.expect("it writes"), value: value.expect("it is there") }
+    };
+    let own: Vec<OwnParts> = own.iter().map(part).collect();
+    let found = reuses(&facts, &decisions, &kinds, &own).into_iter().map(|reuse| {
         let used = facts.operands()[reuse.operand];
         format!("{} <- {}", name(facts.ops()[used.op].label), name(facts.values()[reuse.value].info.label))
     });
@@ -47,6 +59,27 @@ fn a_result_takes_in_what_is_gone_before_it_is_made() {
     assert_eq!(chosen(&chain("abcd", frozen, "return r%d")), "d <- %b");
     assert_eq!(chosen(&chain("abc", frozen, "return r%c")), "c <- %a");
     assert_eq!(chosen(&chain("abc", frozen, "return r%c, r%a")), "");
+}
+
+/// An operation that reads by parts what it writes takes the buffer of what it reads, if nothing else does later.
+#[test]
+fn what_is_read_by_parts_is_handed_over() {
+    let own = [("a", "%x"), ("b", "%a"), ("c", "%b")];
+    assert_eq!(chosen_with(&chain("a", "%x<64>", "return r%a"), &own[..1]), "a <- %x");
+    assert_eq!(chosen_with(&chain("abc", "%x<64>", "return r%c"), &own), "a <- %x, b <- %a, c <- %b");
+    // What is made in between is handed on to the result, or to another transient.
+    let frozen = "%x<frozen 64>";
+    assert_eq!(chosen_with(&chain("abc", frozen, "return r%c"), &own), "b <- %a, c <- %b");
+    assert_eq!(chosen_with(&chain("abc", frozen, "read r%c\nread r%x"), &own), "b <- %a, c <- %b");
+    assert_eq!(chosen_with(&chain("abc", frozen, "read r%c\nread r%x"), &own[..1]), "");
+    // Read later, returned, of another size.
+    assert_eq!(chosen_with(&chain("a", "%x<64>", "read r%x\nreturn r%a"), &own[..1]), "");
+    assert_eq!(chosen_with(&chain("a", "%x<64>", "return r%a, r%x"), &own[..1]), "");
+    assert_eq!(chosen_with(&chain("a", "%x<32>", "return r%a"), &own[..1]), "");
+    // The operation uses another value of the same buffer, too.
+    let twice =
+        "block(%x<64>)\n%y<64> = fill w%x>%y\n%e<never alloc 64> = empty\n%a<64> = a r%x, r%y, rw%e>%a\nreturn r%a";
+    assert_eq!(chosen_with(twice, &[("a", "%y")]), "");
 }
 
 /// An argument of a loop is free in an iteration that does not use it, or no more.

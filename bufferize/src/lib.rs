@@ -14,9 +14,9 @@
 //! * `analysis`, `annotate`: the analysis as a trait, and decisions as attributes.
 //! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
 //! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
-//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`move_reads()`],
-//!   [`reuse_buffers()`], [`empty_tensor_to_alloc_tensor()`]: passes before;
-//!   [`finalize()`] ends partial runs.
+//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`order_dispatches()`],
+//!   [`move_reads()`], [`reuse_buffers()`] with `own_tiles` (`improve` is their walk over functions),
+//!   [`empty_tensor_to_alloc_tensor()`]: passes before; [`finalize()`] ends partial runs.
 //!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
 //! [`analyse`] stops before the rewrite and gives facts and decisions of each function;
@@ -49,6 +49,7 @@ mod empty_tensor_to_alloc_tensor;
 mod failures;
 mod finalize;
 mod globals;
+mod improve;
 mod insert_copies;
 mod loaded_globals;
 mod loop_copies;
@@ -58,7 +59,9 @@ mod move_reads;
 mod one_shot;
 pub mod op_model;
 mod options;
+mod order_dispatches;
 mod own_place;
+mod own_tiles;
 mod remarks;
 mod reuse_buffers;
 mod rewrite;
@@ -82,5 +85,6 @@ pub use one_shot::{
     run_with_models,
 };
 pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, Strategy, UnknownTypeConversion};
+pub use order_dispatches::order_dispatches;
 pub use reuse_buffers::reuse_buffers;
 pub use rewriting::Rewriting;

@@ -17,41 +17,31 @@ use std::collections::HashSet;
 use tracing::trace;
 
 use crate::block_order::BlockOrder;
-use crate::boundary::{Callees, callees_first};
-use crate::eliminate_empty_tensors::{Analysed, analyse, cost};
-use crate::op_model::OpModels;
-use crate::options::{Options, Strategy};
+use crate::eliminate_empty_tensors::{Analysed, cost};
+use crate::improve::{improve, trials};
+use crate::options::Options;
 use crate::subset_extraction::{Edit, Movable, move_before, undo};
-use crate::summaries::summarise;
 
 /// How often the reads of a function are moved: a slice moves first, then what reads it.
 const MOST_ROUNDS: usize = 6;
 
-/// Moves reads of a module's functions; returns how many copies that saves. Nothing is done but with [`Strategy::Minimal`].
+/// Moves reads of a module's functions; returns how many copies that saves. Nothing is done but with
+/// [`crate::Strategy::Minimal`].
 ///
 /// # Errors
 /// As [`crate::run_one_shot`], for programs that it would refuse.
 pub fn move_reads(root: Op, options: &Options) -> Result<usize, Diagnostics> {
-    options.check()?;
-    let options = &options.effective();
-    if options.strategy != Strategy::Minimal || options.copy_before_write {
-        return Ok(0);
-    }
-    let models = OpModels::upstream();
-    let functions = if root.is(ops::func::FUNC) { vec![root] } else { root.find_all(ops::func::FUNC) };
-    let mut callees = Callees::new(&functions);
-    let mut saved = 0;
-    for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
-        let mut analysed = analyse(function, &models, &callees, options)?;
+    improve(root, options, |function, analyse| {
+        let mut analysed = analyse()?;
         let before = cost(&analysed);
         let mut least = before;
         let (mut rw, mut order) = (Rewriter::new(function.context()), BlockOrder::default());
         let mut edits = Vec::new();
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..trials(&analysed, MOST_ROUNDS) {
             if !move_all(&mut rw, &mut order, &analysed, &mut edits) {
                 break;
             }
-            analysed = analyse(function, &models, &callees, options)?;
+            analysed = analyse()?;
             if cost(&analysed) < least {
                 least = cost(&analysed);
                 edits.clear();
@@ -59,12 +49,10 @@ pub fn move_reads(root: Op, options: &Options) -> Result<usize, Diagnostics> {
         }
         if !edits.is_empty() {
             undo(&mut rw, &mut order, edits);
-            analysed = analyse(function, &models, &callees, options)?;
+            analysed = analyse()?;
         }
-        saved += before - least;
-        callees.insert(function, summarise(function, &analysed.collected, &analysed.decisions));
-    }
-    Ok(saved)
+        Ok((before - least, analysed))
+    })
 }
 
 /// Moves each read that is the reason for a copy; whether there was one that can be moved.

@@ -12,12 +12,10 @@
 //! the loop overwrites, and the loop gets a copy. Reads of the slice that the iteration itself inserts are unchanged.
 //! Differs: upstream keeps the left side, and iterations read each other's results.
 
-use monopour_analysis::facts::Affine;
 use monopour_ir::ops;
 use monopour_ir::{Op, Rewriter, Value};
 
-use crate::effects::{Index, SliceModel};
-use crate::slices::{Symbols, slice_of};
+use crate::slices::{Symbols, key, slice_of};
 
 /// Rewrites the parallel loops of a function.
 pub(crate) fn run(function: Op) {
@@ -50,12 +48,4 @@ fn redirect<'c>(rw: &mut Rewriter<'c>, shared: Value<'c>, init: Value<'c>) {
             rw.set_operand(used.op, used.index, init);
         }
     }
-}
-
-type Key = [Vec<Affine>; 3];
-
-fn key<'c>(symbols: &mut Symbols<'c>, slice: &SliceModel<'c>) -> Key {
-    let mut numbers =
-        |list: &[Index<'c>]| -> Vec<Affine> { list.iter().map(|i| symbols.affine(*i).normalised()).collect() };
-    [numbers(&slice.offsets), numbers(&slice.sizes), numbers(&slice.strides)]
 }

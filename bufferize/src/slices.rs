@@ -161,6 +161,16 @@ pub(crate) fn slice_of<'c>(op: Op<'c>) -> Option<SliceModel<'c>> {
     Some(SliceModel { offsets, sizes, strides })
 }
 
+/// The normal forms of offsets, sizes and strides.
+pub(crate) type Key = [Vec<Affine>; 3];
+
+/// The normal forms of a slice: equal slices have equal ones.
+pub(crate) fn key<'c>(symbols: &mut Symbols<'c>, slice: &SliceModel<'c>) -> Key {
+    let mut numbers =
+        |list: &[Index<'c>]| -> Vec<Affine> { list.iter().map(|i| symbols.affine(*i).normalised()).collect() };
+    [numbers(&slice.offsets), numbers(&slice.sizes), numbers(&slice.strides)]
+}
+
 #[cfg(test)]
 mod tests {
     use monopour_ir::{Context, Module};

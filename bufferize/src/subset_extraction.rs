@@ -331,8 +331,9 @@ fn plan_moves<'c>(
     true
 }
 
-/// Whether the order of `op` and its neighbours does not matter.
-fn may_move(op: Op, movable: Movable) -> bool {
+/// Whether the order of `op` and its neighbours does not matter; with [`Movable::Nested`] also for an op with others in
+/// it.
+pub(crate) fn may_move(op: Op, movable: Movable) -> bool {
     if op.regions().is_empty() {
         return interfaces::is_pure(op);
     }
@@ -343,7 +344,7 @@ fn may_move(op: Op, movable: Movable) -> bool {
 }
 
 /// The operands of `op`, and the values that its regions capture.
-fn read_values<'c>(op: Op<'c>) -> Vec<Value<'c>> {
+pub(crate) fn read_values<'c>(op: Op<'c>) -> Vec<Value<'c>> {
     if op.regions().is_empty() {
         return op.operands();
     }

@@ -78,28 +78,7 @@ fn add(task_bytes: &mut u64, bytes: u64) -> Result<bool, String> {
 pub(crate) fn bounded_shape(alloc: Op) -> Option<Vec<i64>> {
     let mut dynamic = alloc.operands().into_iter();
     let shape = alloc.result(0).ty().shape()?;
-    shape.into_iter().map(|size| if size == DYNAMIC { upper_bound(dynamic.next()?) } else { Some(size) }).collect()
-}
-
-/// A constant upper bound of an index.
-fn upper_bound(value: Value) -> Option<i64> {
-    if let Some(known) = value.constant_int() {
-        return Some(known);
-    }
-    let op = value.defining_op()?;
-    match op.name() {
-        ops::affine::MIN => {
-            let results = op.attr("map")?.as_affine_map()?.results();
-            let known = results.into_iter().filter_map(|e| match e.kind() {
-                monopour_ir::AffineExprKind::Constant(bound) => Some(bound),
-                _ => None,
-            });
-            known.min()
-        }
-        ops::arith::MINSI | ops::arith::MINUI => op.operands().into_iter().filter_map(upper_bound).min(),
-        _ => None,
-    }
-    .filter(|bound| *bound >= 0)
+    shape.into_iter().map(|size| if size == DYNAMIC { dynamic.next()?.upper_bound() } else { Some(size) }).collect()
 }
 
 /// Whether a host buffer can hold this one for every task: sizes are defined before the dispatch, and it is not forwarded.

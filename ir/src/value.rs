@@ -1,7 +1,7 @@
 //! SSA values and their uses.
 
 use crate::ops;
-use crate::{Block, Op, Type, Value};
+use crate::{AffineExprKind, Block, Op, Type, Value};
 use mlir_sys::{MlirOpOperand, MlirValue};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
@@ -90,5 +90,26 @@ impl<'c> Value<'c> {
             return None;
         }
         op.attr("value")?.as_int()
+    }
+    /// A constant that an index is at most; `None` for one that is not a constant or a minimum with one, or that may be
+    /// negative.
+    pub fn upper_bound(self) -> Option<i64> {
+        if let Some(known) = self.constant_int() {
+            return Some(known);
+        }
+        let op = self.defining_op()?;
+        let bound = match op.name() {
+            ops::affine::MIN => {
+                let results = op.attr("map")?.as_affine_map()?.results();
+                let known = results.into_iter().filter_map(|e| match e.kind() {
+                    AffineExprKind::Constant(bound) => Some(bound),
+                    _ => None,
+                });
+                known.min()
+            }
+            ops::arith::MINSI | ops::arith::MINUI => op.operands().into_iter().filter_map(Value::upper_bound).min(),
+            _ => None,
+        };
+        bound.filter(|bound| *bound >= 0)
     }
 }

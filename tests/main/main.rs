@@ -17,6 +17,8 @@ mod long_models;
 #[path = "../../runtime/examples/serve/measure.rs"]
 mod measure;
 mod minimal;
+mod minimal_orders;
+mod minimal_tiles;
 mod numerics;
 mod onnx;
 mod onnx_contrib;

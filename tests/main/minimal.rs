@@ -14,24 +14,24 @@ use monopour_testkit::device::full_is_asked_for;
 
 /// The copies of a run.
 #[derive(Clone, Copy)]
-enum Copies {
+pub enum Copies {
     Exactly(u64),
     Some,
     Any,
 }
 
 /// A program with its inputs, of which the first ones are donated.
-struct Case {
-    text: String,
-    inputs: Vec<HostTensor>,
-    donated: usize,
-    copies: Copies,
+pub struct Case {
+    pub text: String,
+    pub inputs: Vec<HostTensor>,
+    pub donated: usize,
+    pub copies: Copies,
     /// Bytes of the arena and of new results, where it is known.
-    fresh_bytes: Option<u64>,
+    pub fresh_bytes: Option<u64>,
 }
 
 impl Case {
-    fn check(&self, device: &(Device, TargetDescription)) {
+    pub fn check(&self, device: &(Device, TargetDescription)) {
         let donated: Vec<String> = (0..self.donated).map(|i| format!("arg{i}")).collect();
         let donated: Vec<&str> = donated.iter().map(String::as_str).collect();
         let (results, stats, leaks) = run(&self.text, &donated, device, &self.inputs);
@@ -60,7 +60,7 @@ impl Case {
 }
 
 /// Runs all programs of a family, or some of them.
-fn check_family(cases: Vec<Case>, sample: usize) {
+pub fn check_family(cases: Vec<Case>, sample: usize) {
     let devices = devices();
     let mut random = Random::new(25);
     let mut left = cases;
@@ -75,18 +75,18 @@ fn check_family(cases: Vec<Case>, sample: usize) {
 }
 
 /// An element type: its name in MLIR, the ops that add and multiply, and the bytes of a number.
-type Element = (DType, &'static str, &'static str, &'static str);
+pub type Element = (DType, &'static str, &'static str, &'static str);
 
-const ELEMENTS: [Element; 2] =
+pub const ELEMENTS: [Element; 2] =
     [(DType::F32, "f32", "arith.addf", "arith.mulf"), (DType::I32, "i32", "arith.addi", "arith.muli")];
 
 /// A tensor of small numbers that differ from their neighbours.
-fn tensor(dtype: DType, shape: &[u64]) -> HostTensor {
+pub fn tensor(dtype: DType, shape: &[u64]) -> HostTensor {
     tensor_from(dtype, shape, 0)
 }
 
 /// As [`tensor`], other numbers for each `first`.
-fn tensor_from(dtype: DType, shape: &[u64], first: u64) -> HostTensor {
+pub fn tensor_from(dtype: DType, shape: &[u64], first: u64) -> HostTensor {
     let number = |i: u64| ((i + first) * 37 % 23) as i32 - 11;
     let count = shape.iter().product::<u64>();
     let bytes = (0..count).flat_map(|i| match dtype {
@@ -127,6 +127,9 @@ fn added(rank: usize, ty: &str, (_, element, add, _): Element) -> String {
     )
 }
 
+/// Ranks, and an axis of each.
+const AXES: [(usize, usize); 6] = [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)];
+
 /// In a loop, a block of rows is added to the one `distance` rows behind it: in place if the two have no row in common.
 fn rows(rank: usize, axis: usize, element: Element, dynamic: bool, (block, distance): (u64, u64)) -> Case {
     let whole = shape(rank, axis, 12);
@@ -158,10 +161,10 @@ fn rows(rank: usize, axis: usize, element: Element, dynamic: bool, (block, dista
 #[test]
 fn rows_behind_others_are_updated_in_place() {
     let mut cases = Vec::new();
-    for (rank, axis) in [(1, 0), (2, 0), (2, 1), (3, 1)] {
+    for (rank, axis) in AXES {
         for element in ELEMENTS {
             for dynamic in [false, true] {
-                for parts in [(1, 1), (2, 2), (3, 4), (2, 1), (3, 2)] {
+                for parts in [(1, 1), (2, 2), (3, 4), (1, 3), (4, 5), (3, 3), (2, 1), (3, 2), (4, 2)] {
                     cases.push(rows(rank, axis, element, dynamic, parts));
                 }
             }
@@ -172,7 +175,7 @@ fn rows_behind_others_are_updated_in_place() {
 
 /// A part is written, and one beside it read behind that, together with an element of the result: in place if the two parts
 /// have no element in common.
-fn cache(rank: usize, axis: usize, element: Element, dynamic: bool, overlap: u64) -> Case {
+fn cache(rank: usize, axis: usize, element: Element, dynamic: bool, (place, overlap): (u64, u64)) -> Case {
     let whole = shape(rank, axis, 9);
     let ty = type_of(&whole, dynamic.then_some(axis), element.1);
     let new = type_of(&shape(rank, axis, 2), None, element.1);
@@ -192,9 +195,10 @@ fn cache(rank: usize, axis: usize, element: Element, dynamic: bool, overlap: u64
          %b = tensor.insert_slice %u into %t{written} : {new} into {ty}\n  \
          %k = tensor.extract %b[{zeros}] : {ty}\n  %s = {sum}\n  return %b, %s : {ty}, {read}\n}}\n"
     );
-    let sizes = shape(rank, axis, 4 + overlap);
+    let sizes = shape(rank, axis, place + overlap);
     let dtype = element.0;
-    let inputs = vec![tensor(dtype, &whole), tensor(dtype, &sizes), tensor(dtype, &shape(rank, axis, 2)), index(4)];
+    let new = tensor(dtype, &shape(rank, axis, 2));
+    let inputs = vec![tensor(dtype, &whole), tensor(dtype, &sizes), new, index(place as i64)];
     // The new part is copied into its place.
     Case { text, inputs, donated: 2, copies: Copies::Exactly(if overlap == 0 { 1 } else { 2 }), fresh_bytes: None }
 }
@@ -202,11 +206,13 @@ fn cache(rank: usize, axis: usize, element: Element, dynamic: bool, overlap: u64
 #[test]
 fn what_lies_before_a_written_part_is_read_in_place() {
     let mut cases = Vec::new();
-    for (rank, axis) in [(1, 0), (2, 0), (2, 1), (3, 0), (3, 2)] {
+    for (rank, axis) in AXES {
         for element in ELEMENTS {
             for dynamic in [false, true] {
-                for overlap in [0, 0, 1, 2] {
-                    cases.push(cache(rank, axis, element, dynamic, overlap));
+                for place in [2, 4, 6] {
+                    for overlap in [0, 1, 2] {
+                        cases.push(cache(rank, axis, element, dynamic, (place, overlap)));
+                    }
                 }
             }
         }
@@ -215,7 +221,7 @@ fn what_lies_before_a_written_part_is_read_in_place() {
 }
 
 /// Old contents are read behind the write that overwrites them. `depends`: what is read depends on what is written.
-fn replaced(rank: usize, axis: usize, element: Element, dynamic: bool, depends: bool) -> Case {
+fn replaced(rank: usize, axis: usize, element: Element, dynamic: bool, (first, depends): (i64, bool)) -> Case {
     let whole = shape(rank, axis, 9);
     let ty = type_of(&whole, dynamic.then_some(axis), element.1);
     let part = type_of(&shape(rank, axis, 2), None, element.1);
@@ -244,18 +250,20 @@ fn replaced(rank: usize, axis: usize, element: Element, dynamic: bool, depends: 
     let dtype = element.0;
     let parts = [0, 5].map(|first| tensor_from(dtype, &shape(rank, axis, 2), first));
     let [y, u] = parts;
-    let inputs = vec![tensor(dtype, &whole), y, u, index(4)];
+    let inputs = vec![tensor(dtype, &whole), y, u, index(first)];
     Case { text, inputs, donated: 2, copies: Copies::Exactly(if depends { 2 } else { 1 }), fresh_bytes: None }
 }
 
 #[test]
 fn what_is_overwritten_is_read_before() {
     let mut cases = Vec::new();
-    for (rank, axis) in [(1, 0), (2, 0), (2, 1), (3, 1)] {
+    for (rank, axis) in AXES {
         for element in ELEMENTS {
             for dynamic in [false, true] {
-                for depends in [false, true] {
-                    cases.push(replaced(rank, axis, element, dynamic, depends));
+                for place in 2..=6 {
+                    for depends in [false, true] {
+                        cases.push(replaced(rank, axis, element, dynamic, (place, depends)));
+                    }
                 }
             }
         }
@@ -286,6 +294,8 @@ enum Behind {
     Nothing,
     Reads,
     Overwrites,
+    /// Nothing; the body reads it.
+    Within,
 }
 
 /// A loop carries `count` tensors and hands each on to the next place, the last one updated by the first.
@@ -296,9 +306,12 @@ fn exchange(count: usize, trips: i64, element: Element, adds: bool, behind: Behi
     let arguments = list(&|i| format!("%x{i}: {ty}"));
     let carried = list(&|i| format!("%a{i} = %x{i}"));
     let update = reversed("w", ("%a0", &format!("%a{}", count - 1)), (size, &ty), element, adds);
-    let yielded = list(&|i| if i == 0 { "%w".to_owned() } else { format!("%a{}", i - 1) });
+    let within = reversed("u", ("%x0", "%w"), (size, &ty), element, true);
+    let (update, made) =
+        if behind == Behind::Within { (format!("{update}    {within}"), "%u") } else { (update, "%w") };
+    let yielded = list(&|i| if i == 0 { made.to_owned() } else { format!("%a{}", i - 1) });
     let (more, last) = match behind {
-        Behind::Nothing => (String::new(), format!("%r#{}", count - 1)),
+        Behind::Nothing | Behind::Within => (String::new(), format!("%r#{}", count - 1)),
         Behind::Reads => (
             format!("  {}", reversed("q", ("%x0", &format!("%r#{}", count - 1)), (size, &ty), element, true)),
             "%q".to_owned(),
@@ -323,6 +336,14 @@ fn exchange(count: usize, trips: i64, element: Element, adds: bool, behind: Behi
     let copies = match behind {
         Behind::Nothing => Copies::Exactly(0),
         Behind::Reads => Copies::Some,
+        // The buffer of the initial value holds another argument in the second iteration.
+        Behind::Within => {
+            if trips > 0 {
+                Copies::Some
+            } else {
+                Copies::Any
+            }
+        }
         // Contents that nothing reads are not copied.
         Behind::Overwrites => Copies::Any,
     };
@@ -332,11 +353,11 @@ fn exchange(count: usize, trips: i64, element: Element, adds: bool, behind: Behi
 #[test]
 fn loops_exchange_buffers_without_copies() {
     let mut cases = Vec::new();
-    for count in [2, 3, 4] {
+    for count in [2, 3, 4, 5] {
         for trips in [0, 1, 2, 5] {
             for element in ELEMENTS {
                 for adds in [false, true] {
-                    for behind in [Behind::Nothing, Behind::Reads, Behind::Overwrites] {
+                    for behind in [Behind::Nothing, Behind::Reads, Behind::Overwrites, Behind::Within] {
                         cases.push(exchange(count, trips, element, adds, behind));
                     }
                 }
@@ -377,8 +398,8 @@ fn chain(steps: usize, size: u64, element: Element, donated: bool, kept: bool) -
 #[test]
 fn what_has_served_its_purpose_is_used_again() {
     let mut cases = Vec::new();
-    for steps in 1..=6 {
-        for size in [16, 8] {
+    for steps in 1..=7 {
+        for size in [16, 8, 24, 40] {
             for element in ELEMENTS {
                 for (donated, kept) in [(true, false), (true, true), (false, false), (false, true)] {
                     cases.push(chain(steps, size, element, donated, kept));

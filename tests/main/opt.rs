@@ -49,6 +49,27 @@ fn bufferization_is_monopours_and_prints_what_upstreams_prints() {
     assert_eq!(ours, upstreams);
 }
 
+/// `strategy=minimal` knows which parts of a buffer do not overlap, and that loops may exchange buffers.
+#[test]
+fn the_strategy_minimal_copies_less() {
+    let programs = [
+        ("cache", include_str!("../../bufferize/tests/programs/copies/cache.mlir"), 2, 1),
+        ("disjoint_halves", include_str!("../../bufferize/tests/programs/copies/disjoint_halves.mlir"), 1, 0),
+        ("double_buffer", include_str!("../../bufferize/tests/programs/copies/double_buffer.mlir"), 2, 0),
+    ];
+    for (name, program, greedy, minimal) in programs {
+        let copies = |strategy: &str| {
+            let pass = format!("-one-shot-bufferize=bufferize-function-boundaries extensions strategy={strategy}");
+            let (status, out, err) = opt_on(program, &[&pass]);
+            assert_eq!(status, Some(0), "{name}: {err}");
+            out.matches("memref.copy").count()
+        };
+        assert_eq!((copies("greedy"), copies("minimal")), (greedy, minimal), "{name}");
+    }
+    let (status, _, err) = opt(&["-one-shot-bufferize=strategy=most"]);
+    assert!(status == Some(1) && err.contains("strategy"), "{err}");
+}
+
 #[test]
 fn deallocation_is_monopours() {
     let extensions = "-ownership-based-buffer-deallocation=extensions";

@@ -94,3 +94,47 @@ fn one_update_of_a_value_is_free() {
     graph.values[cache].origin = Origin::ReadOnly;
     assert_eq!(copies(&graph), CopyBound { copies: 2, bytes: 180 });
 }
+
+/// An order for memory keeps what comes before what, and is not above that of the list; that of few steps is an
+/// optimum.
+#[test]
+fn orders_for_memory_take_no_more() {
+    let (mut changed, mut exact) = (0, 0);
+    for seed in 0..2 * SEEDS {
+        let mut graph = random_graph(seed);
+        // More independent steps.
+        if seed % 2 == 0 {
+            let other = random_graph(seed + SEEDS);
+            let first = graph.values.len() as u32;
+            let moved = |value: ValueId| ValueId::new(first + value.number());
+            for value in other.values.iter() {
+                graph.values.push(*value);
+            }
+            for mut step in other.steps {
+                step.reads.iter_mut().for_each(|read| read.value = moved(read.value));
+                step.makes.iter_mut().for_each(|value| *value = moved(*value));
+                step.updates.iter_mut().for_each(|u| (u.old, u.new) = (moved(u.old), moved(u.new)));
+                graph.steps.push(step);
+            }
+        }
+        let peak = |graph: &Graph| peak_in_order(graph).into_iter().max().unwrap_or(0);
+        let after = vec![vec![]; graph.steps.len()];
+        let Some(order) = order_for_memory(&graph, &after) else { continue };
+        let mut made = vec![];
+        for step in order.iter().map(|step| &graph.steps[*step]) {
+            let is_there = |value: ValueId| graph.values[value].origin != Origin::Made || made.contains(&value);
+            assert!(step.operands().all(is_there), "seed {seed}: {order:?}\n{graph:#?}");
+            made.extend(&step.makes);
+        }
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..graph.steps.len()), "seed {seed}: {order:?}");
+        let steps = order.iter().map(|step| graph.steps[*step].clone()).collect();
+        let found = peak(&Graph { values: graph.values.clone(), steps });
+        assert!(found <= peak(&graph), "seed {seed}: {found} > {}", peak(&graph));
+        changed += 1;
+        exact += usize::from(found == peak_in_any_order(&graph).0);
+    }
+    println!("{changed} changed, {exact} at the optimum");
+    assert!(changed >= 100 && 2 * exact >= changed, "{changed} changed, of which {exact} at the optimum");
+}
