@@ -42,11 +42,6 @@ impl<'a> HostContext<'a> {
         }
     }
 
-    /// Whether no call has failed so far.
-    fn is_ok(&self) -> bool {
-        self.error.is_none()
-    }
-
     /// The first error, once host code has returned.
     fn finish(self) -> Result<(), Error> {
         self.error.map_or(Ok(()), Err)
@@ -142,12 +137,9 @@ extern "C" fn trap(cx: i64, code: i64) {
     enter(cx, |calls| calls.trap(code));
 }
 
-/// Whether no call has failed: ends a loop that relies on a value from a failed call.
+/// Whether no call has failed and the run is not cancelled, which counts as a failure: ends a loop.
 extern "C" fn ok(cx: i64) -> i64 {
-    let cx = cx as *const HostContext<'_>;
-    // SAFETY: as in `enter`.
-    let cx = unsafe { &*cx };
-    i64::from(cx.is_ok())
+    enter(cx, |calls| calls.check().map(|()| 1))
 }
 
 /// The implementation of every function of the runtime.

@@ -10,6 +10,7 @@ mod convolutions;
 mod copies;
 mod damage;
 mod emulated;
+mod ends;
 mod example;
 mod explained;
 mod host;
