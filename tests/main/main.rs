@@ -38,6 +38,7 @@ mod stored;
 mod suite;
 mod terminal;
 mod threads;
+mod traced;
 mod windows;
 #[path = "../../runtime/examples/serve/wire.rs"]
 mod wire;

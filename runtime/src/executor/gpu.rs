@@ -11,7 +11,7 @@ use std::time::Instant;
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 
 use super::numbers::Numbers;
-use super::{Arg, Backend, Copy, Gate};
+use super::{Arg, Backend, Copy, Gate, Launch};
 use crate::buffer::GpuBuffer;
 use crate::cancel::Cancel;
 use crate::device::GpuDevice;
@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::kernels::Kernels;
 use crate::pipeline_cache::{BindGroups, Pipeline};
 use crate::pool::SharedAccount;
+use crate::sites::Site;
 use crate::stats::RunCounts;
 use crate::timing::{Timing, map_to_vec};
 use crate::trace::{Recorder, Span};
@@ -89,8 +90,8 @@ pub(crate) struct GpuBackend {
     /// Device time of the last run.
     pub last_gpu_ms: Option<f64>,
     pub recorder: Recorder,
-    /// Names of the dispatches of this run, for the trace.
-    dispatched: Vec<String>,
+    /// Names and sources of the dispatches of this run, for the trace.
+    dispatched: Vec<(String, Option<Arc<Site>>)>,
 }
 
 impl GpuBackend {
@@ -213,7 +214,7 @@ impl GpuBackend {
         self.recording.add(Command::Dispatch(Dispatch { pipeline, group: group.clone(), offset, numbers, grid }));
         if self.timing.as_ref().is_some_and(|timing| timing.per_dispatch) {
             let name = self.kernel_of(id).name.clone();
-            self.dispatched.push(name);
+            self.dispatched.push((name, None));
         }
         Ok(())
     }
@@ -352,8 +353,8 @@ impl GpuBackend {
         timing.reset();
         self.last_gpu_ms = pairs.as_ref().map(|pairs| pairs.iter().map(|(_, ns)| ns).sum::<f64>() / 1e6);
         let names = std::mem::take(&mut self.dispatched);
-        for ((start, length), name) in pairs.into_iter().flatten().zip(names) {
-            self.recorder.add(Span { name, track: "device", start_us: start / 1e3, duration_us: length / 1e3 });
+        for ((start, length), (name, site)) in pairs.into_iter().flatten().zip(names) {
+            self.recorder.add(Span::at(name, "device", (start / 1e3, length / 1e3), site.as_deref()));
         }
         Ok(())
     }
@@ -399,7 +400,7 @@ impl Backend for GpuBackend {
 
     fn dispatch(
         &mut self,
-        kernel: usize,
+        Launch { kernel, site }: Launch<'_>,
         args: &[Arg<'_, GpuBuffer>],
         scalars: &[u64],
         grid: [u64; 3],
@@ -420,7 +421,11 @@ impl Backend for GpuBackend {
         let pipeline = &self.kernels.pipelines[kernel];
         let numbers = pipeline.kernel.numbers(scalars);
         let id = if Self::shares(pipeline, args) { PipelineId::Shared(kernel) } else { PipelineId::Kernel(kernel) };
-        self.record(id, args, &numbers, grid.map(|extent| extent as u32))
+        self.record(id, args, &numbers, grid.map(|extent| extent as u32))?;
+        if let Some((_, last)) = self.dispatched.last_mut().filter(|_| site.is_some()) {
+            *last = site.cloned();
+        }
+        Ok(())
     }
 
     fn read(&mut self, src: Arg<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<u64, Error> {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use monopour_program::{DType, TensorDesc};
 
 use super::meter::Meter;
-use super::{Arena, Arg, Backend, Copy, Engine, Input, Outcome, Place, Value};
+use super::{Arena, Arg, Backend, Copy, Engine, Input, Launch, Outcome, Place, Value};
 use crate::cancel::Cancel;
 use crate::error::Error;
 use crate::host::HostCalls;
 use crate::pool::Physical;
+use crate::spans;
 use crate::stats::RunCounts;
 
 /// A result that a run has to set.
@@ -121,6 +122,7 @@ impl<'e, B: Backend> Run<'e, B> {
             value: None,
             bytes: 0,
         };
+        engine.turns.begin();
         Run {
             engine,
             slots,
@@ -238,19 +240,27 @@ impl<'e, B: Backend> Run<'e, B> {
         if self.args.iter().any(|range| self.slots[range.slot].place.is_none()) {
             return Err(Error::host_code("dispatch: an argument was returned before its use"));
         }
+        let site = self.engine.turns.next(position);
+        let launch = Launch { kernel: position, site: site.as_ref() };
         let (slots, backend) = (&self.slots, &mut self.engine.backend);
         match self.args.first() {
             // Without an allocation: this is most of the host's time.
             Some(&first) if self.args.len() <= FEW_ARGS => {
                 let mut few = [resolve(slots, first); FEW_ARGS];
                 few.iter_mut().zip(&self.args).for_each(|(arg, &range)| *arg = resolve(slots, range));
-                backend.dispatch(position, &few[..self.args.len()], &self.scalars, grid, &mut self.counts)
+                backend.dispatch(launch, &few[..self.args.len()], &self.scalars, grid, &mut self.counts)?;
             }
             _ => {
                 let args: Vec<_> = self.args.iter().map(|&range| resolve(slots, range)).collect();
-                backend.dispatch(position, &args, &self.scalars, grid, &mut self.counts)
+                backend.dispatch(launch, &args, &self.scalars, grid, &mut self.counts)?;
             }
         }
+        if self.engine.turns.is_on() {
+            let name = self.engine.backend.kernel(position).map_or("", |(name, ..)| name);
+            let source = site.as_ref().map_or(("", ""), |site| (&site.op, &site.location));
+            spans::dispatched(name, source, grid);
+        }
+        Ok(())
     }
 
     /// Whether what lies behind a slot is the caller's.
@@ -448,6 +458,8 @@ impl<B: Backend> HostCalls for Run<'_, B> {
         if self.engine.arena.as_ref().is_none_or(|arena| !arena.is_prepared) {
             return self.dispatch(kernel, grid);
         }
+        // It keeps its place among the sources.
+        usize::try_from(kernel).ok().and_then(|kernel| self.engine.turns.next(kernel));
         self.args.clear();
         self.scalars.clear();
         Ok(())
