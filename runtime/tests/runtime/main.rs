@@ -12,5 +12,6 @@ mod memory;
 mod pages;
 mod record;
 mod runs;
+mod stored;
 mod support;
 mod trust;
