@@ -211,15 +211,35 @@ fn numbers_entry(binding: u32) -> wgpu::BindGroupLayoutEntry {
 #[derive(Debug, Default)]
 pub(crate) struct BindGroups {
     groups: HashMap<Vec<u64>, wgpu::BindGroup>,
-    /// The keys of the trail, one after another, and the key of the current lookup: kept, so that a lookup allocates nothing.
+    /// The keys of the trail, one after another.
     trail_keys: Vec<u64>,
+    /// The key of what is bound anew.
     key: Vec<u64>,
-    /// The end of each key of the trail, with its bind group.
-    trail: Vec<(usize, wgpu::BindGroup)>,
+    trail: Vec<Step>,
     /// The position in the trail.
     at: usize,
     /// Number of bind groups created.
     pub created: u64,
+}
+
+/// A step of the trail.
+#[derive(Debug)]
+struct Step {
+    /// The end of its key.
+    end: usize,
+    group: wgpu::BindGroup,
+    is_shared: bool,
+}
+
+/// What a dispatch binds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    /// The bind group's position in the trail.
+    pub at: usize,
+    /// Whether later dispatches of the run leave it there: the trail is not endless.
+    pub stays: bool,
+    /// Whether it is for [`Pipeline::shared`].
+    pub is_shared: bool,
 }
 
 impl BindGroups {
@@ -228,32 +248,56 @@ impl BindGroups {
         self.at = 0;
     }
 
-    /// The bind group of `pipeline`, with this `id`, over `args` and, if it reads it, the `numbers` buffer, of
-    /// which there is one.
-    pub fn get(
-        &mut self,
-        gpu: &GpuDevice,
-        (id, pipeline): (u64, &Pipeline),
-        args: &[Arg<'_, GpuBuffer>],
-        numbers: Option<&wgpu::Buffer>,
-    ) -> &wgpu::BindGroup {
+    /// What the dispatch of pipeline `id` over `args` binds, if the run before bound the same here. If not,
+    /// [`BindGroups::bind`] comes next.
+    pub fn next(&mut self, id: u64, args: &[Arg<'_, GpuBuffer>]) -> Option<Bound> {
+        let part = |arg: &Arg<'_, GpuBuffer>| [arg.buffer.uid, arg.offset, arg.bytes];
+        if let Some(step) = self.trail.get(self.at) {
+            // Compared where it is: the key of a new bind group alone is put together.
+            let (of, parts) = self.trail_keys[self.start()..step.end].split_first()?;
+            let (parts, is_shared) = (parts.as_chunks::<3>().0, step.is_shared);
+            if *of == id && parts.len() == args.len() && args.iter().zip(parts).all(|(arg, key)| part(arg) == *key) {
+                return Some(self.advance(is_shared));
+            }
+        }
         self.key.clear();
         self.key.push(id);
-        for arg in args {
-            self.key.extend([arg.buffer.uid, arg.offset, arg.bytes]);
-        }
-        let at = self.at;
-        let start = if at == 0 { 0 } else { self.trail[at - 1].0 };
-        let is_next = self.trail.get(at).is_some_and(|(end, _)| self.trail_keys[start..*end] == self.key);
-        if !is_next {
-            self.trail.truncate(at);
-            self.trail_keys.truncate(start);
-            self.trail_keys.extend(&self.key);
-            let group = self.look_up(gpu, pipeline, args, numbers);
-            self.trail.push((start + self.key.len(), group));
-        }
-        self.at = if at + 1 < MAX_BIND_GROUPS { at + 1 } else { at };
-        &self.trail[at].1
+        self.key.extend(args.iter().flat_map(part));
+        None
+    }
+
+    /// Binds what [`BindGroups::next`] was asked for: `args` and, if the kernel reads it, the `numbers` buffer, of which there
+    /// is one.
+    pub fn bind(
+        &mut self,
+        gpu: &GpuDevice,
+        (pipeline, is_shared): (&Pipeline, bool),
+        args: &[Arg<'_, GpuBuffer>],
+        numbers: Option<&wgpu::Buffer>,
+    ) -> Bound {
+        let start = self.start();
+        self.trail.truncate(self.at);
+        self.trail_keys.truncate(start);
+        self.trail_keys.extend(&self.key);
+        let group = self.look_up(gpu, pipeline, args, numbers);
+        self.trail.push(Step { end: start + self.key.len(), group, is_shared });
+        self.advance(is_shared)
+    }
+
+    /// The bind group of a dispatch of this run.
+    pub fn group(&self, at: usize) -> &wgpu::BindGroup {
+        &self.trail[at].group
+    }
+
+    /// The start of the current key in those of the trail.
+    fn start(&self) -> usize {
+        if self.at == 0 { 0 } else { self.trail[self.at - 1].end }
+    }
+
+    fn advance(&mut self, is_shared: bool) -> Bound {
+        let (at, stays) = (self.at, self.at + 1 < MAX_BIND_GROUPS);
+        self.at += usize::from(stays);
+        Bound { at, stays, is_shared }
     }
 
     /// The bind group of the current key.
