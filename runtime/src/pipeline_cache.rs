@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::executor::Arg;
 use crate::executor::numbers::Numbers;
 use crate::hal;
+use crate::pool::DISUSE_RUNS;
 
 /// Bind groups kept at once. Reaching it drops them all: a program that never repeats a combination would otherwise keep
 /// all its buffers.
@@ -210,7 +211,8 @@ fn numbers_entry(binding: u32) -> wgpu::BindGroupLayoutEntry {
 /// where the map costs a hash of some hundred bytes.
 #[derive(Debug, Default)]
 pub(crate) struct BindGroups {
-    groups: HashMap<Vec<u64>, wgpu::BindGroup>,
+    /// With the run that last looked them up.
+    groups: HashMap<Vec<u64>, (wgpu::BindGroup, u64)>,
     /// The keys of the trail, one after another.
     trail_keys: Vec<u64>,
     /// The key of what is bound anew.
@@ -218,6 +220,8 @@ pub(crate) struct BindGroups {
     trail: Vec<Step>,
     /// The position in the trail.
     at: usize,
+    /// Runs so far.
+    runs: u64,
     /// Number of bind groups created.
     pub created: u64,
 }
@@ -246,6 +250,26 @@ impl BindGroups {
     /// The next lookup is the first of a run.
     pub fn begin_run(&mut self) {
         self.at = 0;
+        self.runs += 1;
+    }
+
+    /// After a run: now and then drops the bind groups that runs of late had no use for. A program of dynamic sizes has others
+    /// for every size.
+    pub fn end_run(&mut self) {
+        if !self.runs.is_multiple_of(DISUSE_RUNS) {
+            return;
+        }
+        self.trail_keys.truncate(self.start());
+        self.trail.truncate(self.at);
+        // Those of the trail are in use, though no one has looked them up.
+        let mut start = 0;
+        for step in &self.trail {
+            if let Some((_, used)) = self.groups.get_mut(&self.trail_keys[start..step.end]) {
+                *used = self.runs;
+            }
+            start = step.end;
+        }
+        self.groups.retain(|_, (_, used)| *used + DISUSE_RUNS > self.runs);
     }
 
     /// What the dispatch of pipeline `id` over `args` binds, if the run before bound the same here. If not,
@@ -308,7 +332,8 @@ impl BindGroups {
         args: &[Arg<'_, GpuBuffer>],
         numbers: Option<&wgpu::Buffer>,
     ) -> wgpu::BindGroup {
-        if let Some(group) = self.groups.get(&self.key) {
+        if let Some((group, used)) = self.groups.get_mut(&self.key) {
+            *used = self.runs;
             return group.clone();
         }
         if self.groups.len() >= MAX_BIND_GROUPS {
@@ -323,7 +348,7 @@ impl BindGroups {
         let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
         self.created += 1;
         let group = gpu.device.create_bind_group(&descriptor);
-        self.groups.insert(self.key.clone(), group.clone());
+        self.groups.insert(self.key.clone(), (group.clone(), self.runs));
         group
     }
 

@@ -509,6 +509,7 @@ impl Backend for GpuBackend {
 
     fn end_run(&mut self, freed: &HashSet<u64>) {
         self.bind_groups.forget(freed);
+        self.bind_groups.end_run();
         self.age_scratch();
     }
 

@@ -1,6 +1,7 @@
 //! Hand-written programs, run on the CPU and on a GPU: values, counts, errors, leaks.
 
 mod advance;
+mod counting;
 mod cpu;
 mod data;
 mod devices;
