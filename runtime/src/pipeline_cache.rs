@@ -157,10 +157,12 @@ impl Pipeline {
         (shared, is_new)
     }
 
-    /// Bytes bound for a range: never zero, and a multiple of the granularity if the buffer is long enough.
-    pub fn bound_bytes(&self, arg: &Arg<'_, GpuBuffer>) -> u64 {
-        let rest = arg.buffer.buffer.size().saturating_sub(arg.offset);
-        arg.bytes.max(1).next_multiple_of(self.granularity).min(rest)
+    /// Offset and bytes bound for a range: never no bytes, and a multiple of the granularity if the buffer is long enough.
+    /// An empty range at the end of its buffer is bound at the start, as a binding needs some bytes.
+    pub fn bound(&self, arg: &Arg<'_, GpuBuffer>) -> (u64, u64) {
+        let size = arg.buffer.buffer.size();
+        let offset = if arg.offset < size { arg.offset } else { 0 };
+        (offset, arg.bytes.max(1).next_multiple_of(self.granularity).min(size - offset))
     }
 }
 
@@ -374,10 +376,8 @@ impl BindGroups {
 }
 
 fn entry<'a>(binding: u32, pipeline: &Pipeline, arg: &Arg<'a, GpuBuffer>) -> wgpu::BindGroupEntry<'a> {
-    let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-        buffer: &arg.buffer.buffer,
-        offset: arg.offset,
-        size: std::num::NonZeroU64::new(pipeline.bound_bytes(arg)),
-    });
+    let (offset, bytes) = pipeline.bound(arg);
+    let (buffer, size) = (&arg.buffer.buffer, std::num::NonZeroU64::new(bytes));
+    let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size });
     wgpu::BindGroupEntry { binding, resource }
 }

@@ -213,7 +213,7 @@ impl GpuBackend {
     fn check_ranges(&self, pipeline: &Pipeline, args: &[Arg<'_, GpuBuffer>]) -> Result<(), Error> {
         for (at, arg) in args.iter().enumerate() {
             let offered = self.gpu.limits.max_storage_buffer_binding_size;
-            limit(&pipeline.kernel, ("binding size", pipeline.bound_bytes(arg), offered))?;
+            limit(&pipeline.kernel, ("binding size", pipeline.bound(arg).1, offered))?;
             if !arg.offset.is_multiple_of(self.gpu.limits.min_storage_buffer_offset_alignment.into()) {
                 return Err(fault(
                     &pipeline.kernel,
