@@ -5,7 +5,7 @@
 //! [`object::emit`] is the entry. The stages, in order:
 //! - `parts` splits the module, so that kernels are compiled on all cores;
 //! - [`objects`] keeps the objects of earlier compilations on disk;
-//! - `host_parts` cuts a long host function;
+//! - `host_loops` lets a run end in a counted loop of the host function; `host_parts` cuts a long one;
 //! - [`local_memory`] puts a kernel's own buffers on the stack;
 //! - `copies` turns strided copies into loops;
 //! - `quantisation` makes products of divisions whose results are rounded, and single instructions of clamps;
@@ -20,6 +20,7 @@
 pub mod abi;
 mod copies;
 pub mod error;
+mod host_loops;
 mod host_parts;
 pub mod local_memory;
 pub mod loop_order;

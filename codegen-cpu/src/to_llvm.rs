@@ -6,7 +6,9 @@
 //! Limits: an op without a lowering (C0001), a call out of the object (C0008).
 
 use crate::abi::{self, KernelSignature};
-use crate::{copies, error, host_parts, local_memory, loop_order, math, quantisation, small_floats, vectorize};
+use crate::{
+    copies, error, host_loops, host_parts, local_memory, loop_order, math, quantisation, small_floats, vectorize,
+};
 use monopour_contract::RuntimeFunction;
 use monopour_ir::ops;
 use monopour_ir::{
@@ -44,6 +46,7 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     strip_argument_attrs(&lowered);
     drop_unread_globals(&lowered);
     let hosts = hosts(&lowered);
+    hosts.iter().try_for_each(|name| host_loops::run(&lowered, name))?;
     hosts.iter().try_for_each(|name| host_parts::run(&lowered, name))?;
     local_memory::run(&lowered)?;
     copies::run(&lowered)?;

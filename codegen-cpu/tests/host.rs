@@ -27,7 +27,7 @@ func.func @main(%cx: i64) {
 }
 "#;
 
-/// A runtime that prints its calls.
+/// A runtime that prints its calls, and lets loops make ten trips in all.
 const RUNTIME: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
@@ -37,6 +37,7 @@ I monopour_rt_alloc(I cx, I n) { static I next = 11; printf("alloc %ld %ld\n", c
 void monopour_rt_arg(I cx, I h, I o, I n) { printf("arg %ld %ld %ld %ld\n", cx, h, o, n); }
 void monopour_rt_dispatch(I cx, I k, I x, I y, I z) { printf("dispatch %ld %ld %ld %ld %ld\n", cx, k, x, y, z); }
 void monopour_rt_result(I cx, I i, I h) { printf("result %ld %ld %ld\n", cx, i, h); }
+I monopour_rt_ok(I cx) { static I trips = 10; return cx == 7 && trips-- > 0; }
 extern void entry(I cx);
 int main(void) { entry(7); return 0; }
 "#;
@@ -159,6 +160,35 @@ fn long_bodies_of_loops_are_cut() {
     let again: Vec<String> = format!("alloc{layer_calls}").lines().map(later_handles).collect();
     assert_eq!(traced, format!("{input}alloc{layer_calls}{}\n", again.join("\n")));
     assert_eq!(functions(&code), 5);
+}
+
+/// Loops ask before each trip whether the run goes on, nested ones too, and say how far they came.
+#[test]
+fn loops_end_when_the_run_does() {
+    if !can_run() {
+        return;
+    }
+    let (head, _) = HOST.split_once("func.func @main").unwrap();
+    let traced = trace(&format!(
+        "{head}func.func @main(%cx: i64) {{
+          %c0 = arith.constant 0 : i64
+          %c1 = arith.constant 1 : i64
+          %c2 = arith.constant 2 : i64
+          %many = arith.constant 1000000000000 : i64
+          %trips = scf.for %i = %c0 to %many step %c2 iter_args(%t = %c0) -> (i64) : i64 {{
+            scf.for %j = %c0 to %c2 step %c1 : i64 {{
+              func.call @monopour_rt_result(%cx, %i, %j) : (i64, i64, i64) -> ()
+            }}
+            %u = arith.addi %t, %c1 : i64
+            scf.yield %u : i64
+          }}
+          call @monopour_rt_result(%cx, %c0, %trips) : (i64, i64, i64) -> ()
+          return
+        }}"
+    ));
+    // Ten questions: a trip of the outer loop takes one, the inner loop three, one of which is at its end.
+    let calls = ["0 0", "0 1", "2 0", "2 1", "4 0", "0 3"];
+    assert_eq!(traced.0, calls.map(|call| format!("result 7 {call}\n")).concat());
 }
 
 /// A call of the second iteration: its handles, but the input's, are 900 more.

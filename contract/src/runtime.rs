@@ -124,7 +124,7 @@ runtime_functions! {
     Message message = "monopour_rt_message" (Context, Bits);
     /// Ends the run: every later call does nothing.
     Trap trap = "monopour_rt_trap" (Context, Code);
-    /// Whether no call has failed so far.
+    /// Whether the run goes on: no call has failed so far, and no one has cancelled it.
     Ok ok = "monopour_rt_ok" (Context) -> Bool;
 }
 

@@ -14,13 +14,13 @@ using namespace mlir;
 
 extern "C" {
 
-// Parses text or bytecode with a file name for locations, and verifies. Null on failure.
-MlirOperation monopour_shim_parse_module(MlirContext cx, MlirStringRef source, MlirStringRef file, bool verify) {
+// Parses text or bytecode with a file name for locations; nothing is verified. Null on failure.
+MlirOperation monopour_shim_parse_module(MlirContext cx, MlirStringRef source, MlirStringRef file) {
   llvm::SourceMgr manager;
   // A copy: the parser needs a NUL after the text, and bytecode resources need alignment.
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(unwrap(source), unwrap(file));
   manager.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  ParserConfig config(unwrap(cx), verify);
+  ParserConfig config(unwrap(cx), /*verifyAfterParse=*/false);
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(manager, config);
   return wrap(module ? module.release().getOperation() : nullptr);
 }
@@ -34,7 +34,7 @@ MlirOperation monopour_shim_parse_in_place(MlirContext cx, MlirStringRef source,
   auto manager = std::make_shared<llvm::SourceMgr>();
   auto buffer = llvm::MemoryBuffer::getMemBuffer(unwrap(source), unwrap(file), /*RequiresNullTerminator=*/false);
   manager->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  ParserConfig config(unwrap(cx));
+  ParserConfig config(unwrap(cx), /*verifyAfterParse=*/false);
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(manager, config);
   // After a failure too.
   for (Dialect *dialect : unwrap(cx)->getLoadedDialects()) {

@@ -19,12 +19,7 @@ pub struct Module<'c> {
 }
 
 unsafe extern "C" {
-    fn monopour_shim_parse_module(
-        cx: MlirContext,
-        source: MlirStringRef,
-        file: MlirStringRef,
-        verify: bool,
-    ) -> MlirOperation;
+    fn monopour_shim_parse_module(cx: MlirContext, source: MlirStringRef, file: MlirStringRef) -> MlirOperation;
     fn monopour_shim_parse_in_place(
         cx: MlirContext,
         source: MlirStringRef,
@@ -87,9 +82,25 @@ impl<'c> Module<'c> {
         let text = MlirStringRef { data: source.as_ptr().cast(), length: source.len() };
         let read = cx.with_diagnostics(|| {
             // SAFETY: defined in the shim; both strings live during the call.
-            unsafe { monopour_shim_parse_module(cx.raw(), text, string::to_ref(file), verify) }
+            unsafe { monopour_shim_parse_module(cx.raw(), text, string::to_ref(file)) }
         });
-        Self::of_parsed(read, file)
+        let module = Self::of_parsed(read, file)?;
+        if verify {
+            module.verify_first()?;
+        }
+        Ok(module)
+    }
+
+    /// Verifies what was read, but for what upstream's verifier does not survive.
+    fn verify_first(&self) -> Result<(), Diagnostics> {
+        // LLVM 22 takes the inverse of its permutation, which has no context: a null pointer.
+        let is_scalar =
+            |op: &Op| op.attr("permutation").and_then(|a| a.as_ints()).is_some_and(|order| order.is_empty());
+        if let Some(op) = self.op().find_all(ops::linalg::TRANSPOSE).into_iter().find(is_scalar) {
+            let what = format!("{} of a tensor of rank 0", ops::linalg::TRANSPOSE);
+            return Err(Diagnostic::error("I0001", op.location(), what).with_help("write linalg.copy").into());
+        }
+        self.op().verify_with_diagnostics()
     }
 
     /// Whether a file is bytecode, by its first bytes.
@@ -115,7 +126,9 @@ impl<'c> Module<'c> {
             }
         });
         ranges.sort_by(|a, b| a.0.cmp(&b.0));
-        Ok((Self::of_parsed(read, file)?, ranges))
+        let module = Self::of_parsed(read, file)?;
+        module.verify_first()?;
+        Ok((module, ranges))
     }
 
     /// The module that a parser returned, with what it said.

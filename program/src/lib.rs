@@ -35,7 +35,7 @@ pub use kernel::{Access, Binding, CpuKernel, GRID_ROW, GpuKernel, Kernel, MAX_NU
 pub use map::Map;
 pub use program::{
     AllocationNote, Bounds, CopyNote, DYNAMIC, InputSize, Life, LifeStep, Lives, MemoryPlan, NativeCode, Program,
-    Signature, SizeRules, TensorDesc, Transient, Variant,
+    Signature, SizeRules, Source, TensorDesc, Transient, Variant,
 };
 pub use target::{
     Backend, CpuTarget, DeviceType, GpuDescription, GpuFeature, GpuLimits, GpuRequirements, GpuTarget, Target,

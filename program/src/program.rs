@@ -166,6 +166,21 @@ pub struct Variant {
     pub allocations: Vec<AllocationNote>,
     /// What is alive when, and lower bounds, for `explain` and statistics.
     pub lives: Lives,
+    /// The dispatches of the host function with their sources, in its order, for traces.
+    pub sources: Vec<Source>,
+}
+
+/// A dispatch of the host function, and what it was made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The kernel, by position.
+    pub kernel: u32,
+    /// The op that the kernel computes, such as `linalg.matmul`; of fused ones the one that decides the tiles.
+    pub op: String,
+    /// Its location, `file:line:column`, or the name of a node of ONNX; empty when unknown.
+    pub location: String,
+    /// Whether a run makes it once: no loop or branch is around it.
+    pub is_once: bool,
 }
 
 /// The buffers of a host function over its dispatches, and lower bounds.

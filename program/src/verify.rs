@@ -130,6 +130,10 @@ fn verify_variant(index: usize, variant: &Variant) -> Check {
             }
         }
     }
+    if let Some(source) = variant.sources.iter().find(|source| source.kernel as usize >= variant.kernels.len()) {
+        let (kernel, kernels) = (source.kernel, variant.kernels.len());
+        return inconsistent(format!("a source of variant {index} is of kernel {kernel} of {kernels}"));
+    }
     verify_lives(&variant.lives)?;
     verify_plan(&variant.plan)
 }

@@ -54,6 +54,7 @@ fn gpu_variant() -> Variant {
         }],
         allocations: vec![AllocationNote { reason: "its size".into(), location: String::new(), bytes: None }],
         lives: Lives { steps: vec![LifeStep { bound_bytes: 9, ..LifeStep::default() }], ..Lives::default() },
+        sources: vec![Source { op: "linalg.matmul".into(), location: "a.mlir:3:4".into(), ..Source::default() }],
     }
 }
 
@@ -267,6 +268,7 @@ fn inconsistent_programs_are_neither_written_nor_read() {
     };
     check(&no_form, "no host function");
     check(&|p| p.variants[1].host.entry.clear(), "no native host function");
+    check(&|p| p.variants[0].sources[0].kernel = 1, "a source of variant 0 is of kernel 1 of 1");
     check(&|p| p.variants[0].dispatches.clear(), "variant 0 counts the dispatches of 0 kernels and has 1");
 }
 

@@ -12,7 +12,7 @@ import pytest
 
 import monopour
 
-ARTIFACT = pathlib.Path(__file__).parents[2] / "tests/artifacts/version-7.mpr"
+ARTIFACT = pathlib.Path(__file__).parents[2] / "tests/artifacts/version-8.mpr"
 X = np.array([[1, 2, 3, 4], [0, -1, 0.5, 0]], np.float32)
 
 # The artifact's native code is for one architecture.

@@ -2,6 +2,7 @@
 //!
 //! `cargo bench -p monopour-runtime`. Both sides have one encoder, one pass, one pipeline and prepared bind groups, and both are
 //! timed until the submission returns; the device works outside of the times. Printed are medians of chains, by dispatch.
+//! `-- native` runs that kind alone, for a profile; so do `bare` and `data`.
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
 
 #[allow(dead_code, reason = "shared with the tests")]
@@ -24,6 +25,8 @@ use support::*;
 /// Rows and columns of the factors.
 const SIDE: u64 = 16;
 const BYTES: u64 = 4 * SIDE * SIDE;
+/// What is timed.
+const KINDS: [&str; 3] = ["bare", "native", "data"];
 /// Timed chains, and those before.
 const CHAINS: usize = 301;
 const WARM: usize = 20;
@@ -189,6 +192,11 @@ fn main() {
             ours(&engine, &program, (&x, y1), HostForm::Native),
             ours(&engine, &program, (&x, y2), HostForm::Data),
         ];
+        if let Some(at) = KINDS.iter().position(|kind| std::env::args().any(|arg| arg == *kind)) {
+            (0..CHAINS).for_each(|_| all[at].once());
+            println!("{dispatches:>5}: {} {:.2}", KINDS[at], median(all[at].times.clone(), dispatches));
+            continue;
+        }
         // In turn, so that what else the machine does hits all alike.
         (0..WARM).for_each(|_| all.iter_mut().for_each(Timed::once));
         all.iter_mut().for_each(|timed| timed.times.clear());

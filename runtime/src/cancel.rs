@@ -41,6 +41,7 @@ impl Cancel {
     }
 
     /// Takes the allowance of one dispatch; false if there is none.
+    #[inline]
     pub fn take(&self) -> bool {
         self.pace.as_ref().is_none_or(|pace| pace.take())
     }

@@ -11,24 +11,46 @@ use crate::host::HostCalls;
 use crate::native;
 pub(crate) use crate::native::NativeModule;
 
+/// Arguments that are kept until the next call of another kind: more than most dispatches have.
+const MOST_KEPT: usize = 16;
+
 /// The first argument of every call.
 struct HostContext<'a> {
     calls: &'a mut dyn HostCalls,
     error: Option<Error>,
+    /// Pushed arguments: handle, offset, bytes. They are passed on with the next call, so that a dispatch is one call that
+    /// catches panics, not one more for each argument.
+    kept: [[i64; 3]; MOST_KEPT],
+    kept_len: usize,
 }
 
 impl<'a> HostContext<'a> {
     fn new(calls: &'a mut dyn HostCalls) -> HostContext<'a> {
-        HostContext { calls, error: None }
+        HostContext { calls, error: None, kept: [[0; 3]; MOST_KEPT], kept_len: 0 }
     }
 
-    /// Makes one call. After the first error every call does nothing and returns `R::default()`.
+    /// Pushes an argument of the next dispatch.
+    fn keep(&mut self, argument: [i64; 3]) {
+        if self.kept_len == MOST_KEPT {
+            self.call(|_| Ok(()));
+        }
+        self.kept[self.kept_len] = argument;
+        self.kept_len += 1;
+    }
+
+    /// Makes one call, after passing on the kept arguments. After the first error every call does nothing and returns
+    /// `R::default()`.
     fn call<R: Default>(&mut self, f: impl FnOnce(&mut dyn HostCalls) -> Result<R, Error>) -> R {
+        let kept = &self.kept[..std::mem::take(&mut self.kept_len)];
         if self.error.is_some() {
             return R::default();
         }
+        let calls = &mut *self.calls;
         // Unwinding into native code, which has no unwind tables, would abort the process.
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f(self.calls)));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            kept.iter().try_for_each(|[handle, offset, bytes]| calls.arg(*handle, *offset, *bytes))?;
+            f(calls)
+        }));
         match outcome {
             Ok(Ok(value)) => value,
             Ok(Err(error)) => {
@@ -42,24 +64,24 @@ impl<'a> HostContext<'a> {
         }
     }
 
-    /// Whether no call has failed so far.
-    fn is_ok(&self) -> bool {
-        self.error.is_none()
-    }
-
     /// The first error, once host code has returned.
-    fn finish(self) -> Result<(), Error> {
+    fn finish(mut self) -> Result<(), Error> {
+        // Arguments without a dispatch are checked all the same.
+        self.call(|_| Ok(()));
         self.error.map_or(Ok(()), Err)
     }
 }
 
 /// Makes one runtime call on behalf of native code.
 fn enter<R: Default>(cx: i64, f: impl FnOnce(&mut dyn HostCalls) -> Result<R, Error>) -> R {
+    with(cx, |cx| cx.call(f))
+}
+
+fn with<R>(cx: i64, f: impl FnOnce(&mut HostContext<'_>) -> R) -> R {
     let cx = cx as *mut HostContext<'_>;
     // SAFETY: native code passes on the first argument that it got from `HostFunction::call`: a context that outlives the call,
     // is not borrowed elsewhere meanwhile, and is used on this thread only, as host code creates no threads.
-    let cx = unsafe { &mut *cx };
-    cx.call(f)
+    f(unsafe { &mut *cx })
 }
 
 extern "C" fn input(cx: i64, index: i64) -> i64 {
@@ -87,7 +109,7 @@ extern "C" fn result(cx: i64, index: i64, handle: i64) {
 }
 
 extern "C" fn arg(cx: i64, handle: i64, offset: i64, bytes: i64) {
-    enter(cx, |calls| calls.arg(handle, offset, bytes));
+    with(cx, |cx| cx.keep([handle, offset, bytes]));
 }
 
 extern "C" fn dispatch(cx: i64, kernel: i64, x: i64, y: i64, z: i64) {
@@ -142,12 +164,9 @@ extern "C" fn trap(cx: i64, code: i64) {
     enter(cx, |calls| calls.trap(code));
 }
 
-/// Whether no call has failed: ends a loop that relies on a value from a failed call.
+/// Whether no call has failed and the run is not cancelled, which counts as a failure: ends a loop.
 extern "C" fn ok(cx: i64) -> i64 {
-    let cx = cx as *const HostContext<'_>;
-    // SAFETY: as in `enter`.
-    let cx = unsafe { &*cx };
-    i64::from(cx.is_ok())
+    enter(cx, |calls| calls.check().map(|()| 1))
 }
 
 /// The implementation of every function of the runtime.

@@ -27,9 +27,15 @@
 //! For consecutive runs, [`Session::upload`], [`Session::execute`] and [`Session::readback`] are the three
 //! steps of [`Session::run`]: inputs stay on the device, and outputs are loans that return to the session's pool on drop.
 //!
+//! With the feature `tracing` (off by default) there are spans and events of the crate of that name, all with the target
+//! `monopour`: the spans `load`, `run` and `record` (`DEBUG`) with the program's entry and the device, and an event
+//! `dispatch` (`TRACE`) for every kernel with its source op and location. Without it, or without a subscriber that asks for
+//! events, no source is looked up.
+//!
 //! The modules, lowest first:
 //!
-//! * `error`, `stats`, `trace`: errors, measurements, spans for `--trace`.
+//! * `error`, `stats`, `trace`: errors, measurements, spans for `--trace`; `sites`: the sources of dispatches.
+//! * `spans`: spans and events of the crate `tracing`; `no_spans` is in its place without that feature.
 //! * `pool`, `buffer`: pooled buffers, tensors on host and device.
 //! * `device`, `hal`, `disk_cache`: devices of the machine and of the caller, unchecked wgpu calls, the driver's pipeline cache.
 //! * `pipeline_cache`, `kernels`: pipelines and bind groups, building them on all cores.
@@ -75,6 +81,12 @@ mod readback;
 mod relocate;
 mod scalar;
 mod session;
+mod sites;
+#[cfg(feature = "tracing")]
+mod spans;
+#[cfg(not(feature = "tracing"))]
+#[path = "no_spans.rs"]
+mod spans;
 mod stats;
 mod threads;
 mod timing;

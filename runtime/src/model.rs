@@ -16,6 +16,8 @@ use crate::kernels::{self, Kernels};
 use crate::memory::HostMemory;
 use crate::pool::{Loan, Pool, SharedAccount};
 use crate::session::Options;
+use crate::sites::Turns;
+use crate::spans::Work;
 
 /// The most steps of a host function that no one vouched for: some seconds.
 const UNTRUSTED_STEPS: u64 = 1 << 28;
@@ -51,6 +53,13 @@ impl Model {
     /// [`Error::NoVariant`]; [`Error::Untrusted`], [`Error::Kernel`]; [`Error::NativeCode`], [`Error::UndefinedSymbol`];
     /// [`Error::MemoryLimit`] and the device's errors; a P code for an inconsistent program.
     pub fn load(device: &Device, program: Arc<Program>, options: &Options) -> Result<Model, Error> {
+        let work = Work::load(&program.entry, device.name());
+        let model = work.within(|| Model::load_variant(device, program, options))?;
+        work.loaded(|| model.variant().target.label(), model.form.as_str());
+        Ok(model)
+    }
+
+    fn load_variant(device: &Device, program: Arc<Program>, options: &Options) -> Result<Model, Error> {
         program.verify()?;
         let is_trusted = program.is_trusted();
         let Choice { variant, form } = choose(device, &program, (options.host, is_trusted))?;
@@ -104,6 +113,16 @@ impl Model {
 
     pub(crate) fn parts(&self) -> &Parts {
         &self.parts
+    }
+
+    /// Counts the dispatches of a session's runs, which are traced if `always`.
+    pub(crate) fn turns(&self, always: bool) -> Turns {
+        Turns::new((self.program.clone(), self.variant), always)
+    }
+
+    /// Work on it, for who listens.
+    pub(crate) fn work(&self, kind: impl FnOnce(&str, &str) -> Work) -> Work {
+        kind(&self.program.entry, self.device.name())
     }
 
     pub(crate) fn account(&self) -> &SharedAccount {

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::executor::Arg;
 use crate::executor::numbers::Numbers;
 use crate::hal;
+use crate::pool::DISUSE_RUNS;
 
 /// Bind groups kept at once. Reaching it drops them all: a program that never repeats a combination would otherwise keep
 /// all its buffers.
@@ -156,10 +157,12 @@ impl Pipeline {
         (shared, is_new)
     }
 
-    /// Bytes bound for a range: never zero, and a multiple of the granularity if the buffer is long enough.
-    pub fn bound_bytes(&self, arg: &Arg<'_, GpuBuffer>) -> u64 {
-        let rest = arg.buffer.buffer.size().saturating_sub(arg.offset);
-        arg.bytes.max(1).next_multiple_of(self.granularity).min(rest)
+    /// Offset and bytes bound for a range: never no bytes, and a multiple of the granularity if the buffer is long enough.
+    /// An empty range at the end of its buffer is bound at the start, as a binding needs some bytes.
+    pub fn bound(&self, arg: &Arg<'_, GpuBuffer>) -> (u64, u64) {
+        let size = arg.buffer.buffer.size();
+        let offset = if arg.offset < size { arg.offset } else { 0 };
+        (offset, arg.bytes.max(1).next_multiple_of(self.granularity).min(size - offset))
     }
 }
 
@@ -210,50 +213,117 @@ fn numbers_entry(binding: u32) -> wgpu::BindGroupLayoutEntry {
 /// where the map costs a hash of some hundred bytes.
 #[derive(Debug, Default)]
 pub(crate) struct BindGroups {
-    groups: HashMap<Vec<u64>, wgpu::BindGroup>,
-    /// The keys of the trail, one after another, and the key of the current lookup: kept, so that a lookup allocates nothing.
+    /// With the run that last looked them up.
+    groups: HashMap<Vec<u64>, (wgpu::BindGroup, u64)>,
+    /// The keys of the trail, one after another.
     trail_keys: Vec<u64>,
+    /// The key of what is bound anew.
     key: Vec<u64>,
-    /// The end of each key of the trail, with its bind group.
-    trail: Vec<(usize, wgpu::BindGroup)>,
+    trail: Vec<Step>,
     /// The position in the trail.
     at: usize,
+    /// Runs so far.
+    runs: u64,
     /// Number of bind groups created.
     pub created: u64,
+}
+
+/// A step of the trail.
+#[derive(Debug)]
+struct Step {
+    /// The end of its key.
+    end: usize,
+    group: wgpu::BindGroup,
+    is_shared: bool,
+}
+
+/// What a dispatch binds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    /// The bind group's position in the trail.
+    pub at: usize,
+    /// Whether later dispatches of the run leave it there: the trail is not endless.
+    pub stays: bool,
+    /// Whether it is for [`Pipeline::shared`].
+    pub is_shared: bool,
 }
 
 impl BindGroups {
     /// The next lookup is the first of a run.
     pub fn begin_run(&mut self) {
         self.at = 0;
+        self.runs += 1;
     }
 
-    /// The bind group of `pipeline`, with this `id`, over `args` and, if it reads it, the `numbers` buffer, of
-    /// which there is one.
-    pub fn get(
-        &mut self,
-        gpu: &GpuDevice,
-        (id, pipeline): (u64, &Pipeline),
-        args: &[Arg<'_, GpuBuffer>],
-        numbers: Option<&wgpu::Buffer>,
-    ) -> &wgpu::BindGroup {
+    /// After a run: now and then drops the bind groups that runs of late had no use for. A program of dynamic sizes has others
+    /// for every size.
+    pub fn end_run(&mut self) {
+        if !self.runs.is_multiple_of(DISUSE_RUNS) {
+            return;
+        }
+        self.trail_keys.truncate(self.start());
+        self.trail.truncate(self.at);
+        // Those of the trail are in use, though no one has looked them up.
+        let mut start = 0;
+        for step in &self.trail {
+            if let Some((_, used)) = self.groups.get_mut(&self.trail_keys[start..step.end]) {
+                *used = self.runs;
+            }
+            start = step.end;
+        }
+        self.groups.retain(|_, (_, used)| *used + DISUSE_RUNS > self.runs);
+    }
+
+    /// What the dispatch of pipeline `id` over `args` binds, if the run before bound the same here. If not,
+    /// [`BindGroups::bind`] comes next.
+    pub fn next(&mut self, id: u64, args: &[Arg<'_, GpuBuffer>]) -> Option<Bound> {
+        let part = |arg: &Arg<'_, GpuBuffer>| [arg.buffer.uid, arg.offset, arg.bytes];
+        if let Some(step) = self.trail.get(self.at) {
+            // Compared where it is: the key of a new bind group alone is put together.
+            let (of, parts) = self.trail_keys[self.start()..step.end].split_first()?;
+            let (parts, is_shared) = (parts.as_chunks::<3>().0, step.is_shared);
+            if *of == id && parts.len() == args.len() && args.iter().zip(parts).all(|(arg, key)| part(arg) == *key) {
+                return Some(self.advance(is_shared));
+            }
+        }
         self.key.clear();
         self.key.push(id);
-        for arg in args {
-            self.key.extend([arg.buffer.uid, arg.offset, arg.bytes]);
-        }
-        let at = self.at;
-        let start = if at == 0 { 0 } else { self.trail[at - 1].0 };
-        let is_next = self.trail.get(at).is_some_and(|(end, _)| self.trail_keys[start..*end] == self.key);
-        if !is_next {
-            self.trail.truncate(at);
-            self.trail_keys.truncate(start);
-            self.trail_keys.extend(&self.key);
-            let group = self.look_up(gpu, pipeline, args, numbers);
-            self.trail.push((start + self.key.len(), group));
-        }
-        self.at = if at + 1 < MAX_BIND_GROUPS { at + 1 } else { at };
-        &self.trail[at].1
+        self.key.extend(args.iter().flat_map(part));
+        None
+    }
+
+    /// Binds what [`BindGroups::next`] was asked for: `args` and, if the kernel reads it, the `numbers` buffer, of which there
+    /// is one.
+    pub fn bind(
+        &mut self,
+        gpu: &GpuDevice,
+        (pipeline, is_shared): (&Pipeline, bool),
+        args: &[Arg<'_, GpuBuffer>],
+        numbers: Option<&wgpu::Buffer>,
+    ) -> Bound {
+        let start = self.start();
+        self.trail.truncate(self.at);
+        self.trail_keys.truncate(start);
+        self.trail_keys.extend(&self.key);
+        let group = self.look_up(gpu, pipeline, args, numbers);
+        self.trail.push(Step { end: start + self.key.len(), group, is_shared });
+        self.advance(is_shared)
+    }
+
+    /// The bind group of a dispatch of this run.
+    pub fn group(&self, at: usize) -> &wgpu::BindGroup {
+        &self.trail[at].group
+    }
+
+    /// The start of the current key in those of the trail.
+    fn start(&self) -> usize {
+        if self.at == 0 { 0 } else { self.trail[self.at - 1].end }
+    }
+
+    fn advance(&mut self, is_shared: bool) -> Bound {
+        let (at, stays) = (self.at, self.at + 1 < MAX_BIND_GROUPS);
+        self.at += usize::from(stays);
+        Bound { at, stays, is_shared }
     }
 
     /// The bind group of the current key.
@@ -264,7 +334,8 @@ impl BindGroups {
         args: &[Arg<'_, GpuBuffer>],
         numbers: Option<&wgpu::Buffer>,
     ) -> wgpu::BindGroup {
-        if let Some(group) = self.groups.get(&self.key) {
+        if let Some((group, used)) = self.groups.get_mut(&self.key) {
+            *used = self.runs;
             return group.clone();
         }
         if self.groups.len() >= MAX_BIND_GROUPS {
@@ -279,7 +350,7 @@ impl BindGroups {
         let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
         self.created += 1;
         let group = gpu.device.create_bind_group(&descriptor);
-        self.groups.insert(self.key.clone(), group.clone());
+        self.groups.insert(self.key.clone(), (group.clone(), self.runs));
         group
     }
 
@@ -305,10 +376,8 @@ impl BindGroups {
 }
 
 fn entry<'a>(binding: u32, pipeline: &Pipeline, arg: &Arg<'a, GpuBuffer>) -> wgpu::BindGroupEntry<'a> {
-    let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-        buffer: &arg.buffer.buffer,
-        offset: arg.offset,
-        size: std::num::NonZeroU64::new(pipeline.bound_bytes(arg)),
-    });
+    let (offset, bytes) = pipeline.bound(arg);
+    let (buffer, size) = (&arg.buffer.buffer, std::num::NonZeroU64::new(bytes));
+    let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size });
     wgpu::BindGroupEntry { binding, resource }
 }

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::host_function::HostForm;
 use crate::model::Model;
 use crate::pool::SharedAccount;
+use crate::spans::Work;
 use crate::stats::Stats;
 use crate::threads::TaskPool;
 use crate::trace::Span;
@@ -184,7 +185,8 @@ impl Session {
             Some(worker) => worker,
             None => Worker::start(&self.core)?,
         };
-        Ok(self.worker.insert(worker).submit(claims, cancel))
+        let work = self.model.work(Work::run);
+        Ok(self.worker.insert(worker).submit((claims, work), cancel))
     }
 
     /// Lets a run go on that was begun.

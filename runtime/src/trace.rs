@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use crate::sites::Site;
+
 /// A span on one of two tracks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Span {
@@ -15,6 +17,23 @@ pub struct Span {
     pub start_us: f64,
     /// Length in microseconds.
     pub duration_us: f64,
+    /// The op that the kernel was made of, such as `linalg.matmul`; empty for what the runtime does itself.
+    pub op: String,
+    /// Its source location, `file:line:column`, or the name of a node of ONNX; empty when unknown.
+    pub location: String,
+}
+
+impl Span {
+    /// A span with its source.
+    pub(crate) fn at(
+        name: String,
+        track: &'static str,
+        (start_us, duration_us): (f64, f64),
+        site: Option<&Site>,
+    ) -> Span {
+        let (op, location) = site.map(|site| (site.op.clone(), site.location.clone())).unwrap_or_default();
+        Span { name, track, start_us, duration_us, op, location }
+    }
 }
 
 /// Collects spans if tracing is on; free if it is off.
@@ -45,10 +64,9 @@ impl Recorder {
     }
 
     /// Ends a span on the host's track.
-    pub fn end(&mut self, start: Option<f64>, name: &str) {
+    pub fn end(&mut self, start: Option<f64>, name: &str, site: Option<&Site>) {
         if let (Some(start_us), Some(end)) = (start, self.start()) {
-            let duration_us = end - start_us;
-            self.spans.push(Span { name: name.to_owned(), track: "host", start_us, duration_us });
+            self.spans.push(Span::at(name.to_owned(), "host", (start_us, end - start_us), site));
         }
     }
 
@@ -73,7 +91,7 @@ mod tests {
     fn spans_of_the_device_are_kept_where_tracing_is_on() {
         for is_on in [true, false] {
             let mut recorder = Recorder::new(is_on);
-            let span = Span { name: "add".to_owned(), track: "device", start_us: 1.0, duration_us: 2.0 };
+            let span = Span::at("add".to_owned(), "device", (1.0, 2.0), None);
             recorder.add(span.clone());
             assert_eq!(recorder.drain(), if is_on { vec![span] } else { vec![] });
         }

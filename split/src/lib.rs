@@ -11,8 +11,8 @@
 //!
 //! * [`host_data`]: the scheduled host function as data.
 //!
-//! Besides: [`copies`] lists the copies of a run, [`lives`] what is alive when with lower bounds, [`constants`] moves the weights into the program, `error` has the
-//! diagnostics.
+//! Besides: [`copies`] lists the copies of a run, [`lives`] what is alive when with lower bounds, [`sources`] the ops of dispatches,
+//! [`constants`] moves the weights into the program, `error` has the diagnostics.
 
 pub mod borders;
 mod buffers;
@@ -30,4 +30,5 @@ mod regions;
 mod scalars;
 pub mod schedule;
 mod sink;
+pub mod sources;
 mod views;

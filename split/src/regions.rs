@@ -74,6 +74,9 @@ pub(crate) fn lower<'c>(state: &mut State<'c>, b: &mut Builder<'c>, op: Op<'c>) 
     let operands = flatten(state, b, op, &op.operands())?;
     let results = flat_types(b, &types_of(&op.results()));
     let mut spec = OpSpec::new(op.name(), loc).operands(&operands).results(&results);
+    if let Some(unsigned) = op.attr("unsignedCmp") {
+        spec = spec.attr("unsignedCmp", unsigned);
+    }
     for old in op.regions() {
         let region = Region::new();
         if let Some(block) = old.entry() {

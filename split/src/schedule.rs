@@ -31,6 +31,7 @@ use crate::buffers::{Buffer, Num, number, width};
 use crate::checks;
 use crate::constants::Known;
 use crate::outline::{Extent, grid};
+use crate::sources::Site;
 use crate::{error, regions, scalars};
 use monopour_contract::{RuntimeFunction, Trap, attributes};
 use monopour_ir::ops;
@@ -56,6 +57,8 @@ pub struct Scheduled {
     pub constants: Vec<String>,
     /// Bytes of each copy of static size.
     pub copies: Vec<u64>,
+    /// The dispatches, in the host function's order.
+    pub sites: Vec<Site>,
 }
 
 /// Schedules `host`, a function of `module`: replaces it by a function of the same name on handles.
@@ -480,6 +483,7 @@ impl<'c> State<'c> {
         let kernel = index_of(&mut self.indices, 0, &mut self.out.kernels, name.to_owned());
         self.out.dispatches.resize(self.out.kernels.len(), 0);
         self.out.dispatches[kernel as usize] += 1;
+        self.out.sites.push(Site::of(op, kernel as u32));
         let mut args = vec![number(b, kernel, loc)];
         // x is the innermost dimension of the forall.
         let mut extents = [Num::Const(1); 3];

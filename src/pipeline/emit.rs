@@ -30,7 +30,8 @@ pub(super) fn emit<'c>(job: &mut Job<'c, '_>, stage: Scheduled<'c>) -> Result<Em
     };
     let host_data = split::host_data::run(stage.planned.model.host())?;
     job.dump("host", || host_data.to_string());
-    let Scheduled { planned: Planned { model, copies, plan, pooled, lives }, schedule } = stage;
+    let Scheduled { planned: Planned { model, copies, plan, pooled, lives, kernel_ops }, schedule } = stage;
+    let sources = split::sources::run(&schedule.sites, &schedule.kernels, &kernel_ops);
     let variant = Variant {
         target,
         kernels,
@@ -41,6 +42,7 @@ pub(super) fn emit<'c>(job: &mut Job<'c, '_>, stage: Scheduled<'c>) -> Result<Em
         copies,
         allocations: pooled.into_iter().map(allocation).collect(),
         lives,
+        sources,
     };
     Ok(Emitted { model, variant, constants: schedule.constants })
 }

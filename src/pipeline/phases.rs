@@ -167,7 +167,8 @@ pub(super) fn outline<'c>(job: &mut Job<'c, '_>, stage: OnMemrefs<'c>) -> Result
     split::borders::run(model.host(), !job.is_gpu());
     split::outline::run_for(&model.module, most_binding_bytes)?;
     let kernel_copies = split::copies::of_kernels(&model.module);
-    Ok(Outlined { model, inserted, kernel_copies })
+    let kernel_ops = split::sources::of_kernels(&model.module);
+    Ok(Outlined { model, inserted, kernel_copies, kernel_ops })
 }
 
 pub(super) fn distribute<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Result<Outlined<'c>, Diagnostics> {
@@ -180,14 +181,14 @@ pub(super) fn distribute<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Resu
 }
 
 pub(super) fn plan<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Result<Planned<'c>, Diagnostics> {
-    let Outlined { model, inserted, kernel_copies } = stage;
+    let Outlined { model, inserted, kernel_copies, kernel_ops } = stage;
     let mut lives = split::lives::run(&model.module, model.host(), &model.signature);
     let plan = split::plan::run(&model.module, model.host())?;
     split::lives::place(&mut lives, &plan);
     let pooled = split::plan::pooled(model.host());
     let sites = split::copies::of_host(&model.module, model.host(), &kernel_copies, job.is_gpu());
     let copies = copies::explained(&sites, inserted);
-    Ok(Planned { model, copies, plan, pooled, lives })
+    Ok(Planned { model, copies, plan, pooled, lives, kernel_ops })
 }
 
 pub(super) fn schedule<'c>(job: &mut Job<'c, '_>, planned: Planned<'c>) -> Result<Scheduled<'c>, Diagnostics> {

@@ -61,6 +61,8 @@ pub(super) struct Outlined<'c> {
     pub(super) inserted: Vec<CopyNote>,
     /// The copies in each kernel.
     pub(super) kernel_copies: split::copies::KernelCopies,
+    /// The op of each kernel.
+    pub(super) kernel_ops: split::sources::KernelOps,
 }
 
 /// A host function with the transients in one arena.
@@ -73,6 +75,8 @@ pub(super) struct Planned<'c> {
     pub(super) pooled: Vec<split::plan::Pooled>,
     /// What is alive when, and lower bounds.
     pub(super) lives: monopour_program::Lives,
+    /// The op of each kernel.
+    pub(super) kernel_ops: split::sources::KernelOps,
 }
 
 /// A host function of runtime calls.

@@ -10,6 +10,7 @@ mod convolutions;
 mod copies;
 mod damage;
 mod emulated;
+mod ends;
 mod example;
 mod explained;
 mod host;
@@ -39,6 +40,7 @@ mod stored;
 mod suite;
 mod terminal;
 mod threads;
+mod traced;
 mod windows;
 #[path = "../../runtime/examples/serve/wire.rs"]
 mod wire;

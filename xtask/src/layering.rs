@@ -62,6 +62,7 @@ pub const LAYERS: &[Layer] = &[
             "src/hal.rs",
             "src/memory.rs",
             "examples/serve/trust.rs",
+            "tests/runtime/counting.rs",
             "tests/runtime/trust.rs",
         ],
     ),

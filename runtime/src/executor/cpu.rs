@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use monopour_program::{CpuKernel, Kernel};
 
-use super::{Arg, Backend, Copy, Gate};
+use super::{Arg, Backend, Copy, Gate, Launch};
 use crate::cancel::Cancel;
 use crate::error::Error;
 use crate::ffi::NativeKernel;
@@ -59,7 +59,7 @@ impl Backend for CpuBackend {
 
     fn dispatch(
         &mut self,
-        kernel: usize,
+        Launch { kernel, site }: Launch<'_>,
         args: &[Arg<'_, HostMemory>],
         scalars: &[u64],
         [x, y, z]: [u64; 3],
@@ -87,7 +87,7 @@ impl Backend for CpuBackend {
             let all = [(task / x / y) as i64, (task / x % y) as i64, (task % x) as i64];
             native.call(&slots, &all[3 - ids..]);
         });
-        self.recorder.end(span, &described.symbol);
+        self.recorder.end(span, &described.symbol, site.map(|site| &**site));
         counts.dispatches += 1;
         counts.copies += u64::from(described.copies);
         counts.copied_bytes += described.copied_bytes;

@@ -3,37 +3,41 @@
 mod copies;
 mod foreign;
 mod recording;
+mod utilities;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
+use monopour_program::GpuKernel;
 
 use super::numbers::Numbers;
-use super::{Arg, Backend, Copy, Gate};
+use super::{Arg, Backend, Copy, Gate, Launch};
 use crate::buffer::GpuBuffer;
 use crate::cancel::Cancel;
 use crate::device::GpuDevice;
 use crate::error::Error;
 use crate::kernels::Kernels;
-use crate::pipeline_cache::{BindGroups, Pipeline};
+use crate::pipeline_cache::{BindGroups, Bound, Pipeline};
 use crate::pool::SharedAccount;
+use crate::sites::Site;
 use crate::stats::RunCounts;
 use crate::timing::{Timing, map_to_vec};
 use crate::trace::{Recorder, Span};
 use foreign::{Foreign, Recorded};
-use recording::{Command, Dispatch, Recording};
+use recording::{Clear, Command, Group, Recording};
+use utilities::{PipelineId, Utilities};
 
 /// Granularity of copies and clears.
 const WORD_BYTES: u64 = 4;
-const FILL_WGSL: &str = include_str!("../../../shaders/runtime/fill.wgsl");
 /// Bytes of the staging buffer for reads: 8 bytes at any offset touch three words at most.
 const STAGING_BYTES: u64 = 16;
 /// Bytes of one window of the write kernel, which binds two: any device's binding offsets are multiples.
 const WRITE_WINDOW: u64 = 256;
-/// Parameters of the write kernel.
-const WRITE_WORDS: usize = 7;
+/// Commands of a run after which they are given to the device: what is recorded stays in some megabytes.
+const MOST_COMMANDS: usize = 1 << 16;
+/// Most commands for an encoder of the caller.
+const MOST_RECORDED: usize = 1 << 24;
 /// Invocations per workgroup of the fill kernel.
 const FILL_WORKGROUP: u64 = 256;
 
@@ -60,12 +64,7 @@ fn create(gpu: &GpuDevice, bytes: u64, usage: wgpu::BufferUsages) -> Result<GpuB
 pub(crate) struct GpuBackend {
     pub gpu: GpuDevice,
     kernels: Arc<Kernels>,
-    /// Utility pipelines by fill pattern; their numbers follow those of the kernels.
-    fills: HashMap<u32, (u64, Arc<Pipeline>)>,
-    /// The utility pipeline that writes a scalar.
-    write: Option<Arc<Pipeline>>,
-    /// The utility pipeline that copies bytes.
-    copy: Option<Arc<Pipeline>>,
+    utilities: Utilities,
     /// The staging buffer for reads.
     staging: Option<wgpu::Buffer>,
     /// Scalars of kernels without immediates.
@@ -89,8 +88,8 @@ pub(crate) struct GpuBackend {
     /// Device time of the last run.
     pub last_gpu_ms: Option<f64>,
     pub recorder: Recorder,
-    /// Names of the dispatches of this run, for the trace.
-    dispatched: Vec<String>,
+    /// Names and sources of the dispatches of this run, for the trace.
+    dispatched: Vec<(String, Option<Arc<Site>>)>,
 }
 
 impl GpuBackend {
@@ -107,9 +106,7 @@ impl GpuBackend {
             kernels_ms: kernels.elapsed_ms,
             gpu,
             kernels,
-            fills: HashMap::new(),
-            write: None,
-            copy: None,
+            utilities: Utilities::default(),
             staging: None,
             numbers: None,
             bind_groups: BindGroups::default(),
@@ -128,30 +125,14 @@ impl GpuBackend {
         })
     }
 
-    /// A utility pipeline of the runtime.
-    fn utility(&mut self, name: (&'static str, u32), kernel: &GpuKernel, constants: &[(&str, f64)]) -> Arc<Pipeline> {
-        let start = Instant::now();
-        let make = || Pipeline::utility(&self.gpu, kernel, constants);
-        let (pipeline, is_new) = self.kernels.utility(name, make);
-        self.pipelines_created += u64::from(is_new);
-        self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
-        pipeline
-    }
-
     /// The kernel of a prepared pipeline.
     fn kernel_of(&self, id: PipelineId) -> &GpuKernel {
-        let utility = match id {
-            PipelineId::Kernel(index) | PipelineId::Shared(index) => return &self.kernels.pipelines[index].kernel,
-            PipelineId::Fill(pattern) => return &self.fills[&pattern].1.kernel,
-            PipelineId::Copy => &self.copy,
-            PipelineId::Write => &self.write,
-        };
-        &utility.as_ref().expect("invariant: prepared before it is used").kernel
+        &self.utilities.prepared(&self.kernels, id).kernel
     }
 
     /// Places the scalars of a dispatch in the number buffer, if the kernel reads that.
     fn place_numbers(&mut self, id: PipelineId, bytes: &[u8]) -> Result<Option<u32>, Error> {
-        if !self.kernel_of(id).takes_number_buffer() {
+        if bytes.is_empty() || !self.kernel_of(id).takes_number_buffer() {
             return Ok(None);
         }
         if self.numbers.is_none() {
@@ -171,7 +152,7 @@ impl GpuBackend {
         Ok(place(self))
     }
 
-    /// Records a checked dispatch of pipeline `id`, with its scalars laid out.
+    /// Records a dispatch of pipeline `id`, with its scalars laid out.
     fn record(
         &mut self,
         id: PipelineId,
@@ -179,70 +160,80 @@ impl GpuBackend {
         scalars: &[u8],
         grid: [u32; 3],
     ) -> Result<(), Error> {
+        self.make_room()?;
         let offset = self.place_numbers(id, scalars)?;
-        let (number, pipeline) = match id {
-            PipelineId::Kernel(index) => (index as u64, &self.kernels.pipelines[index]),
-            PipelineId::Shared(index) => {
-                let start = Instant::now();
-                let (pipeline, is_new) = self.kernels.pipelines[index].shared(&self.gpu);
-                if is_new {
-                    self.pipelines_created += 1;
-                    self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
-                }
-                // Its bind groups are over other arguments than the kernel's own: they decide which of both runs.
-                (index as u64, pipeline)
-            }
-            PipelineId::Copy => {
-                let pipeline = self.copy.as_ref().expect("invariant: prepared before it is used");
-                (COPY_NUMBER, &**pipeline)
-            }
-            PipelineId::Write => {
-                let pipeline = self.write.as_ref().expect("invariant: prepared before it is used");
-                (WRITE_NUMBER, &**pipeline)
-            }
-            PipelineId::Fill(pattern) => {
-                let (number, pipeline) = &self.fills[&pattern];
-                (*number, &**pipeline)
-            }
+        let number = self.utilities.number(id);
+        let bound = match self.bind_groups.next(number, args) {
+            Some(bound) => bound,
+            None => self.bind_anew(id, args, offset.is_some())?,
         };
-        let numbers = self.numbers.as_ref().filter(|_| offset.is_some()).map(|numbers| &numbers.buffer);
-        let group = self.bind_groups.get(&self.gpu, (number, pipeline), args, numbers);
+        if !self.recording.is_next_of((number, bound.is_shared)) {
+            let pipeline = self.utilities.prepared(&self.kernels, id);
+            let pipeline = if bound.is_shared { pipeline.shared(&self.gpu).0 } else { pipeline };
+            self.recording.set_pipeline((number, bound.is_shared), &pipeline.pipeline);
+        }
+        // Not a clone of the bind group, whose holders would be counted up and down again for every dispatch.
+        let group = match bound.stays {
+            true => Group::Trail(bound.at as u32),
+            false => self.recording.own(self.bind_groups.group(bound.at)),
+        };
         let immediates = if offset.is_none() { scalars } else { &[] };
         let numbers = self.recording.keep(immediates);
-        let pipeline = self.recording.changed(&pipeline.pipeline);
-        self.recording.add(Command::Dispatch(Dispatch { pipeline, group: group.clone(), offset, numbers, grid }));
+        self.recording.dispatch(group, (offset, numbers), grid);
         if self.timing.as_ref().is_some_and(|timing| timing.per_dispatch) {
             let name = self.kernel_of(id).name.clone();
-            self.dispatched.push(name);
+            self.dispatched.push((name, None));
         }
         Ok(())
     }
 
-    /// Checks wgpu's requirements, with errors in the program's terms.
-    fn check(&self, pipeline: &Pipeline, args: &[Arg<'_, GpuBuffer>], grid: [u64; 3]) -> Result<(), Error> {
-        let kernel = &pipeline.kernel;
-        let limits = &self.gpu.limits;
-        let limit = |limit: &'static str, needed: u64, offered: u64| {
-            if needed <= offered {
-                return Ok(());
-            }
-            // The text is for the error alone: this runs for each argument of each dispatch.
-            Err(Error::Limit { subject: format!("kernel `{}`", kernel.name), limit, needed, offered })
-        };
-        for extent in grid {
-            limit("workgroups per dimension", extent, limits.max_compute_workgroups_per_dimension.into())?;
+    /// Checks arguments and binds them; their kernel, buffers and ranges decide the outcome, so that dispatches whose bind
+    /// groups are known were checked.
+    fn bind_anew(&mut self, id: PipelineId, args: &[Arg<'_, GpuBuffer>], reads_numbers: bool) -> Result<Bound, Error> {
+        let mut pipeline = self.utilities.prepared(&self.kernels, id);
+        let is_kernel = matches!(id, PipelineId::Kernel(_));
+        if is_kernel {
+            self.check_ranges(pipeline, args)?;
         }
-        let fault = |at: usize, what: &str| {
-            let what = format!("argument {at} {what}");
-            Err(Error::Access { kernel: kernel.name.clone(), what })
-        };
-        for (at, (arg, binding)) in args.iter().zip(&kernel.bindings).enumerate() {
-            limit("binding size", pipeline.bound_bytes(arg), limits.max_storage_buffer_binding_size)?;
-            if !arg.offset.is_multiple_of(limits.min_storage_buffer_offset_alignment.into()) {
-                return fault(at, &format!("begins at byte {}, which is not aligned", arg.offset));
+        let is_shared = is_kernel && Self::shares(pipeline, args);
+        if is_shared {
+            let start = Instant::now();
+            let (shared, is_new) = pipeline.shared(&self.gpu);
+            if is_new {
+                self.pipelines_created += 1;
+                self.kernels_ms += start.elapsed().as_secs_f64() * 1e3;
             }
+            pipeline = shared;
+        }
+        let numbers = self.numbers.as_ref().filter(|_| reads_numbers).map(|numbers| &numbers.buffer);
+        Ok(self.bind_groups.bind(&self.gpu, (pipeline, is_shared), args, numbers))
+    }
+
+    /// Checks wgpu's requirements on ranges, with errors in the program's terms.
+    fn check_ranges(&self, pipeline: &Pipeline, args: &[Arg<'_, GpuBuffer>]) -> Result<(), Error> {
+        for (at, arg) in args.iter().enumerate() {
+            let offered = self.gpu.limits.max_storage_buffer_binding_size;
+            limit(&pipeline.kernel, ("binding size", pipeline.bound(arg).1, offered))?;
+            if !arg.offset.is_multiple_of(self.gpu.limits.min_storage_buffer_offset_alignment.into()) {
+                return Err(fault(
+                    &pipeline.kernel,
+                    at,
+                    &format!("begins at byte {}, which is not aligned", arg.offset),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks what the bind group does not decide.
+    fn check(&self, kernel: &GpuKernel, args: &[Arg<'_, GpuBuffer>], grid: [u64; 3]) -> Result<(), Error> {
+        for extent in grid {
+            let offered = self.gpu.limits.max_compute_workgroups_per_dimension;
+            limit(kernel, ("workgroups per dimension", extent, offered.into()))?;
+        }
+        for (at, (arg, binding)) in args.iter().zip(&kernel.bindings).enumerate() {
             if let Some(why) = arg.frozen.filter(|_| binding.is_written) {
-                return fault(at, &format!("is written and is {why}"));
+                return Err(fault(kernel, at, &format!("is written and is {why}")));
             }
         }
         Ok(())
@@ -255,31 +246,23 @@ impl GpuBackend {
         read.any(|(arg, _)| written().any(|(other, _)| other.buffer.uid == arg.buffer.uid))
     }
 
-    /// Creates the pipeline that writes a scalar.
-    fn prepare_write(&mut self) {
-        if self.write.is_some() {
-            return;
+    /// Submits a long recording, once the device is done with the one before.
+    fn make_room(&mut self) -> Result<(), Error> {
+        if self.recording.len() < MOST_COMMANDS {
+            return Ok(());
         }
-        let kernel = GpuKernel {
-            name: "write".into(),
-            wgsl: WRITE_WGSL.into(),
-            workgroup_size: [1, 1, 1],
-            bindings: vec![Binding::of(Access::ReadWrite)],
-            scalars: vec![4; WRITE_WORDS],
-            ..GpuKernel::default()
-        };
-        self.write = Some(self.numbers_utility("write", kernel));
-    }
-
-    /// A utility pipeline with parameters as immediates, or in a buffer on devices without them.
-    fn numbers_utility(&mut self, name: &'static str, mut kernel: GpuKernel) -> Arc<Pipeline> {
-        if self.gpu.description.has(GpuFeature::Immediates) {
-            kernel.features = vec![GpuFeature::Immediates];
-        } else {
-            let binding = format!("@group(0) @binding({}) var<uniform>", kernel.bindings.len());
-            kernel.wgsl = kernel.wgsl.replace("var<immediate>", &binding);
+        if self.recorded.is_on {
+            let (subject, needed) = ("a recorded run".to_owned(), self.recording.len() as u64 + 1);
+            let offered = MOST_RECORDED as u64;
+            return if needed <= offered {
+                Ok(())
+            } else {
+                Err(Error::Limit { subject, limit: "commands", needed, offered })
+            };
         }
-        self.utility((name, 0), &kernel, &[])
+        let before = self.submitted.clone();
+        self.submit_early()?;
+        before.map_or(Ok(()), |before| self.gpu.wait(Some(before)))
     }
 
     /// Submits the recording and starts an empty one.
@@ -294,7 +277,7 @@ impl GpuBackend {
     fn submit_recording(&mut self, is_last: bool) -> Result<(), Error> {
         let descriptor = wgpu::CommandEncoderDescriptor { label: None };
         let mut encoder = self.gpu.device.create_command_encoder(&descriptor);
-        self.recording.encode(&mut encoder, self.timing.as_mut());
+        self.recording.encode(&mut encoder, &self.bind_groups, self.timing.as_mut());
         if let Some(timing) = self.timing.as_ref().filter(|_| is_last) {
             timing.resolve(&mut encoder);
         }
@@ -328,23 +311,6 @@ impl GpuBackend {
         Ok(staging)
     }
 
-    /// Creates the pipeline that fills with `pattern`.
-    fn prepare_fill(&mut self, pattern: u32) {
-        if self.fills.contains_key(&pattern) {
-            return;
-        }
-        let kernel = GpuKernel {
-            name: "fill".into(),
-            wgsl: FILL_WGSL.into(),
-            workgroup_size: [FILL_WORKGROUP as u32, 1, 1],
-            bindings: vec![Binding::of(Access::Write)],
-            ..GpuKernel::default()
-        };
-        let pipeline = self.utility(("fill", pattern), &kernel, &[("pattern", f64::from(pattern))]);
-        let number = (self.kernels.pipelines.len() + self.fills.len()) as u64;
-        self.fills.insert(pattern, (number, pipeline));
-    }
-
     /// Reads the run's timestamps and records its trace.
     fn book_time(&mut self) -> Result<(), Error> {
         let Some(timing) = &mut self.timing else { return Ok(()) };
@@ -352,26 +318,25 @@ impl GpuBackend {
         timing.reset();
         self.last_gpu_ms = pairs.as_ref().map(|pairs| pairs.iter().map(|(_, ns)| ns).sum::<f64>() / 1e6);
         let names = std::mem::take(&mut self.dispatched);
-        for ((start, length), name) in pairs.into_iter().flatten().zip(names) {
-            self.recorder.add(Span { name, track: "device", start_us: start / 1e3, duration_us: length / 1e3 });
+        for ((start, length), (name, site)) in pairs.into_iter().flatten().zip(names) {
+            self.recorder.add(Span::at(name, "device", (start / 1e3, length / 1e3), site.as_deref()));
         }
         Ok(())
     }
 }
 
-#[derive(Clone, Copy)]
-enum PipelineId {
-    Kernel(usize),
-    /// A kernel with a buffer that is bound twice, once for writing.
-    Shared(usize),
-    Fill(u32),
-    Write,
-    Copy,
+/// Checks a limit of the device, by its name with what a kernel needs of it.
+fn limit(kernel: &GpuKernel, (limit, needed, offered): (&'static str, u64, u64)) -> Result<(), Error> {
+    if needed <= offered {
+        return Ok(());
+    }
+    // The text is for the error alone: this runs for each dispatch.
+    Err(Error::Limit { subject: format!("kernel `{}`", kernel.name), limit, needed, offered })
 }
 
-const WRITE_NUMBER: u64 = 1 << 62;
-const COPY_NUMBER: u64 = 1 << 61;
-const WRITE_WGSL: &str = include_str!("../../../shaders/runtime/write.wgsl");
+fn fault(kernel: &GpuKernel, at: usize, what: &str) -> Error {
+    Error::Access { kernel: kernel.name.clone(), what: format!("argument {at} {what}") }
+}
 
 impl Gate for GpuDevice {
     fn run<T>(&self, f: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
@@ -399,14 +364,14 @@ impl Backend for GpuBackend {
 
     fn dispatch(
         &mut self,
-        kernel: usize,
+        Launch { kernel, site }: Launch<'_>,
         args: &[Arg<'_, GpuBuffer>],
         scalars: &[u64],
         grid: [u64; 3],
         counts: &mut RunCounts,
     ) -> Result<(), Error> {
         let described = &self.kernels.pipelines[kernel].kernel;
-        self.check(&self.kernels.pipelines[kernel], args, grid)?;
+        self.check(described, args, grid)?;
         counts.copies += u64::from(described.copies);
         counts.copied_bytes += described.copied_bytes;
         counts.dispatches += 1;
@@ -417,10 +382,12 @@ impl Backend for GpuBackend {
             self.note(kernel, args);
         }
         // The limits, checked above, fit 32 bits.
-        let pipeline = &self.kernels.pipelines[kernel];
-        let numbers = pipeline.kernel.numbers(scalars);
-        let id = if Self::shares(pipeline, args) { PipelineId::Shared(kernel) } else { PipelineId::Kernel(kernel) };
-        self.record(id, args, &numbers, grid.map(|extent| extent as u32))
+        let numbers = self.kernels.pipelines[kernel].kernel.numbers(scalars);
+        self.record(PipelineId::Kernel(kernel), args, &numbers, grid.map(|extent| extent as u32))?;
+        if let Some((_, last)) = self.dispatched.last_mut().filter(|_| site.is_some()) {
+            *last = site.cloned();
+        }
+        Ok(())
     }
 
     fn read(&mut self, src: Arg<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<u64, Error> {
@@ -466,6 +433,7 @@ impl Backend for GpuBackend {
         if !(src_offset | dst_offset).is_multiple_of(WORD_BYTES) || !(bytes.is_multiple_of(WORD_BYTES) || to_end) {
             return self.copy_bytes(copy, counts);
         }
+        self.make_room()?;
         let words = bytes.next_multiple_of(WORD_BYTES);
         if src.uid != dst.uid {
             self.recording.copy((&src.buffer, src_offset), (&dst.buffer, dst_offset), words);
@@ -489,7 +457,9 @@ impl Backend for GpuBackend {
         let words = dst.bytes.next_multiple_of(WORD_BYTES);
         let aligned = dst.offset.is_multiple_of(self.gpu.limits.min_storage_buffer_offset_alignment.into());
         if pattern == 0 {
-            self.recording.add(Command::Clear { dst: (dst.buffer.buffer.clone(), dst.offset), bytes: words });
+            self.make_room()?;
+            let clear = Clear { dst: (dst.buffer.buffer.clone(), dst.offset), bytes: words };
+            self.recording.add(Command::Clear(Box::new(clear)));
             return Ok(());
         }
         if !aligned {
@@ -539,6 +509,7 @@ impl Backend for GpuBackend {
 
     fn end_run(&mut self, freed: &HashSet<u64>) {
         self.bind_groups.forget(freed);
+        self.bind_groups.end_run();
         self.age_scratch();
     }
 

@@ -19,6 +19,7 @@ use crate::cancel::Cancel;
 use crate::error::Error;
 use crate::host_function::LoadedHost;
 use crate::pool::{Loan, Physical, Pool};
+use crate::sites::{Site, Turns};
 use crate::stats::RunCounts;
 use run::Run;
 
@@ -39,7 +40,7 @@ pub(crate) trait Backend: Send {
     /// Runs or records a kernel; counts it.
     fn dispatch(
         &mut self,
-        kernel: usize,
+        launch: Launch<'_>,
         args: &[Arg<'_, Self::Buffer>],
         scalars: &[u64],
         grid: [u64; 3],
@@ -67,6 +68,14 @@ pub(crate) trait Backend: Send {
     fn end_run(&mut self, freed: &HashSet<u64>);
     /// Releases all buffers without other holders: waits for recorded work, and empties caches.
     fn forget_buffers(&mut self) -> Result<(), Error>;
+}
+
+/// A kernel to run.
+#[derive(Clone, Copy)]
+pub(crate) struct Launch<'a> {
+    pub kernel: usize,
+    /// Its source, if someone asks.
+    pub site: Option<&'a Arc<Site>>,
 }
 
 /// Brackets a run, on the thread that it needs.
@@ -111,6 +120,8 @@ pub(crate) struct Engine<B: Backend> {
     pub constants: Vec<Constant<B::Buffer>>,
     /// Kept between runs.
     pub arena: Option<Arena<B::Buffer>>,
+    /// The sources of dispatches.
+    pub turns: Turns,
 }
 
 /// The memory of transients.

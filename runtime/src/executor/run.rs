@@ -5,11 +5,12 @@ use std::sync::Arc;
 use monopour_program::{DType, TensorDesc};
 
 use super::meter::Meter;
-use super::{Arena, Arg, Backend, Copy, Engine, Input, Outcome, Place, Value};
+use super::{Arena, Arg, Backend, Copy, Engine, Input, Launch, Outcome, Place, Value};
 use crate::cancel::Cancel;
 use crate::error::Error;
 use crate::host::HostCalls;
 use crate::pool::Physical;
+use crate::spans;
 use crate::stats::RunCounts;
 
 /// A result that a run has to set.
@@ -121,6 +122,7 @@ impl<'e, B: Backend> Run<'e, B> {
             value: None,
             bytes: 0,
         };
+        engine.turns.begin();
         Run {
             engine,
             slots,
@@ -232,25 +234,40 @@ impl<'e, B: Backend> Run<'e, B> {
             let what = format!("dispatch: kernel `{name}` takes {scalars_len} scalars, {} given", self.scalars.len());
             return Err(Error::host_code(what));
         }
-        let grid = grid.map(|extent| u64::try_from(extent).map_err(|_| Error::host_code("dispatch: negative grid")));
-        let [x, y, z] = grid;
-        let grid = [x?, y?, z?];
+        // Before they are converted: three results with errors are a fifth of a kilobyte to move.
+        if grid.iter().any(|extent| extent.is_negative()) {
+            return Err(Error::host_code("dispatch: negative grid"));
+        }
+        let grid = grid.map(i64::cast_unsigned);
         if self.args.iter().any(|range| self.slots[range.slot].place.is_none()) {
             return Err(Error::host_code("dispatch: an argument was returned before its use"));
         }
-        let (slots, backend) = (&self.slots, &mut self.engine.backend);
-        match self.args.first() {
-            // Without an allocation: this is most of the host's time.
-            Some(&first) if self.args.len() <= FEW_ARGS => {
-                let mut few = [resolve(slots, first); FEW_ARGS];
-                few.iter_mut().zip(&self.args).for_each(|(arg, &range)| *arg = resolve(slots, range));
-                backend.dispatch(position, &few[..self.args.len()], &self.scalars, grid, &mut self.counts)
-            }
+        let site = self.engine.turns.next(position);
+        let launch = Launch { kernel: position, site: site.as_ref() };
+        // Without an allocation, and without more to set than there is: this is most of the host's time.
+        match self.args.len() {
+            2 => self.launch::<2>(launch, grid),
+            3 => self.launch::<3>(launch, grid),
+            4 => self.launch::<4>(launch, grid),
+            1..=FEW_ARGS => self.launch::<FEW_ARGS>(launch, grid),
             _ => {
-                let args: Vec<_> = self.args.iter().map(|&range| resolve(slots, range)).collect();
-                backend.dispatch(position, &args, &self.scalars, grid, &mut self.counts)
+                let args: Vec<_> = self.args.iter().map(|&range| resolve(&self.slots, range)).collect();
+                self.engine.backend.dispatch(launch, &args, &self.scalars, grid, &mut self.counts)
             }
+        }?;
+        if self.engine.turns.is_on() {
+            let name = self.engine.backend.kernel(position).map_or("", |(name, ..)| name);
+            let source = site.as_ref().map_or(("", ""), |site| (&site.op, &site.location));
+            spans::dispatched(name, source, grid);
         }
+        Ok(())
+    }
+
+    /// Runs a kernel with one to `MOST` arguments.
+    fn launch<const MOST: usize>(&mut self, launch: Launch<'_>, grid: [u64; 3]) -> Result<(), Error> {
+        let (slots, pushed) = (&self.slots, &self.args);
+        let args: [_; MOST] = std::array::from_fn(|at| resolve(slots, *pushed.get(at).unwrap_or(&pushed[0])));
+        self.engine.backend.dispatch(launch, &args[..pushed.len()], &self.scalars, grid, &mut self.counts)
     }
 
     /// Whether what lies behind a slot is the caller's.
@@ -448,6 +465,8 @@ impl<B: Backend> HostCalls for Run<'_, B> {
         if self.engine.arena.as_ref().is_none_or(|arena| !arena.is_prepared) {
             return self.dispatch(kernel, grid);
         }
+        // It keeps its place among the sources.
+        usize::try_from(kernel).ok().and_then(|kernel| self.engine.turns.next(kernel));
         self.args.clear();
         self.scalars.clear();
         Ok(())

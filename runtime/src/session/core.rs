@@ -17,6 +17,8 @@ use crate::pool::{Physical, Pool, SharedAccount};
 use crate::readback;
 use crate::session::measured::{Created, Record};
 use crate::session::{LeakReport, Options};
+use crate::sites::Turns;
+use crate::spans::Work;
 use crate::stats::{GpuTimes, Memory as Usage, RunCounts, Stats, SteadyState};
 use crate::threads::{Cost, Threads};
 use crate::trace::{Recorder, Span};
@@ -62,12 +64,13 @@ impl Memory {
 impl Core {
     pub fn new(model: Arc<Model>, account: SharedAccount, options: &Options) -> Result<Core, Error> {
         let host = model.host(options.host_steps)?;
+        let turns = model.turns(options.trace);
         let mut threads = 1;
         let engine = match (&model.device().kind, model.parts()) {
             (Opened::Gpu(gpu), Parts::Gpu { kernels, constants, .. }) => {
                 let wanted = (options.timing, options.trace);
                 let backend = GpuBackend::new((gpu.clone(), kernels.clone()), account.clone(), wanted)?;
-                let engine = engine(backend, constants, &account);
+                let engine = engine(backend, constants, (&account, turns));
                 AnyEngine::Gpu { engine, staging: Pool::new(account.clone()), recording: Memory::new(&account) }
             }
             (_, Parts::Cpu { constants, .. }) => {
@@ -76,7 +79,7 @@ impl Core {
                     None => Threads::new(options.threads)?,
                 };
                 threads = pool.count();
-                AnyEngine::Cpu(engine(cpu_backend(&model, pool, options.trace)?, constants, &account))
+                AnyEngine::Cpu(engine(cpu_backend(&model, pool, options.trace)?, constants, (&account, turns)))
             }
             (Opened::Cpu, Parts::Gpu { .. }) => return Err(elsewhere()),
         };
@@ -138,13 +141,19 @@ impl Core {
     /// Runs the program on device tensors, and waits until its last kernel is done.
     pub fn execute(&mut self, inputs: &[DeviceTensor]) -> Result<Vec<DeviceTensor>, Error> {
         let claims = claim(&self.model, inputs)?;
-        let started = self.start(claims, &Cancel::default())?;
+        let work = self.model.work(Work::run);
+        let started = self.start(claims, (&Cancel::default(), work))?;
         started.wait()?;
         self.complete(started)
     }
 
     /// Runs the host function, and gives the commands to the device.
-    pub fn start(&mut self, claims: Vec<Claim>, cancel: &Cancel) -> Result<Started, Error> {
+    pub fn start(&mut self, claims: Vec<Claim>, (cancel, work): (&Cancel, Work)) -> Result<Started, Error> {
+        let commands = work.within(|| self.give(claims, cancel))?;
+        Ok(Started { commands, work })
+    }
+
+    fn give(&mut self, claims: Vec<Claim>, cancel: &Cancel) -> Result<Commands, Error> {
         let descs = &self.model.signature().results;
         let before = self.created();
         self.record.input_bytes = claims.iter().map(|claim| claim.storage.taken_bytes()).sum();
@@ -163,7 +172,7 @@ impl Core {
                 let (outcome, submission) = engine.start(&mut self.host, (inputs, descs), cancel)?;
                 let Outcome { results, counts, leaked } = outcome;
                 let submission = submission.map(|submission| (engine.backend.gpu.clone(), submission));
-                Ok(Started { results: wrap(results, Storage::Gpu), counts, leaked, submission, before, start })
+                Ok(Commands { results: wrap(results, Storage::Gpu), counts, leaked, submission, before, start })
             }
             AnyEngine::Cpu(engine) => {
                 let inputs = unwrap(claims, |storage| match storage {
@@ -173,7 +182,7 @@ impl Core {
                 })?;
                 let (outcome, ()) = engine.start(&mut self.host, (inputs, descs), cancel)?;
                 let Outcome { results, counts, leaked } = outcome;
-                Ok(Started { results: wrap(results, Storage::Cpu), counts, leaked, submission: None, before, start })
+                Ok(Commands { results: wrap(results, Storage::Cpu), counts, leaked, submission: None, before, start })
             }
         }
     }
@@ -188,6 +197,8 @@ impl Core {
 
     /// The results of a run that is done.
     pub fn complete(&mut self, started: Started) -> Result<Vec<DeviceTensor>, Error> {
+        let Started { commands: started, work } = started;
+        work.ran(&started.counts);
         let run_ms = started.start.map(elapsed_ms);
         let gpu_ms = match &mut self.engine {
             AnyEngine::Gpu { engine, .. } => {
@@ -436,8 +447,12 @@ pub(super) fn check_count(expected: usize, found: usize) -> Result<(), Error> {
     Err(Error::Inputs { what: format!("the program takes {expected} inputs, {found} given") })
 }
 
-fn engine<B: Backend>(backend: B, constants: &[Constant<B::Buffer>], account: &SharedAccount) -> Engine<B> {
-    Engine { backend, pool: Pool::new(account.clone()), constants: constants.to_vec(), arena: None }
+fn engine<B: Backend>(
+    backend: B,
+    constants: &[Constant<B::Buffer>],
+    (account, turns): (&SharedAccount, Turns),
+) -> Engine<B> {
+    Engine { backend, pool: Pool::new(account.clone()), constants: constants.to_vec(), arena: None, turns }
 }
 
 fn cpu_backend(model: &Model, threads: Threads, with_trace: bool) -> Result<CpuBackend, Error> {
@@ -467,6 +482,12 @@ pub(super) fn claim(model: &Model, inputs: &[DeviceTensor]) -> Result<Vec<Claim>
 
 /// A run whose commands the device has.
 pub(super) struct Started {
+    commands: Commands,
+    work: Work,
+}
+
+/// What a run gave to the device.
+struct Commands {
     results: Vec<(Storage, Vec<u64>)>,
     counts: RunCounts,
     leaked: u64,
@@ -480,7 +501,8 @@ pub(super) struct Started {
 impl Started {
     /// Waits until the run is done. Other runs may start meanwhile.
     pub fn wait(&self) -> Result<(), Error> {
-        self.submission.as_ref().map_or(Ok(()), |(gpu, submission)| gpu.wait_for(submission))
+        let wait = |(gpu, submission): &(GpuDevice, _)| gpu.wait_for(submission);
+        self.work.within(|| self.commands.submission.as_ref().map_or(Ok(()), wait))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::executor::gpu::GpuBackend;
 use crate::executor::{Backend, Engine, Gate, Input, Outcome, Place, Value};
 use crate::host_function::LoadedHost;
+use crate::spans::Work;
 use crate::stats::RunCounts;
 use monopour_program::{Signature, TensorDesc};
 
@@ -28,7 +29,9 @@ impl Core {
         };
         let described = describe(signature, inputs)?;
         let run = Recording { host: &mut self.host, inputs: described, descs: &signature.results, places: results };
-        let (outcome, counts) = run.record(engine, recording, encoder)?;
+        let work = self.model.work(Work::record);
+        let (outcome, counts) = work.within(|| run.record(engine, recording, encoder))?;
+        work.ran(&counts);
         self.record.counts = counts;
         Ok(outcome)
     }

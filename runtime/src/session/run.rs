@@ -14,6 +14,7 @@ use super::core::{Claim, Core, Started};
 use crate::buffer::DeviceTensor;
 use crate::cancel::Cancel;
 use crate::error::Error;
+use crate::spans::Work;
 
 /// Runs that the device has at once: one that it works on, and the next.
 const MAX_FLYING: usize = 2;
@@ -162,6 +163,7 @@ impl State {
 /// A run with its inputs.
 struct Job {
     claims: Vec<Claim>,
+    work: Work,
     state: Arc<State>,
 }
 
@@ -185,10 +187,10 @@ impl Worker {
     }
 
     /// Hands a run over, which ends with `cancel` and waits as that says.
-    pub fn submit(&self, claims: Vec<Claim>, cancel: Cancel) -> (Run, Arc<State>) {
+    pub fn submit(&self, (claims, work): (Vec<Claim>, Work), cancel: Cancel) -> (Run, Arc<State>) {
         let state = Arc::new(State { cancel, ..State::default() });
         // The thread ends only after this sender.
-        let _ = self.jobs.send(Job { claims, state: state.clone() });
+        let _ = self.jobs.send(Job { claims, work, state: state.clone() });
         (Run { state: state.clone() }, state)
     }
 
@@ -220,12 +222,13 @@ fn serve(core: &Mutex<Core>, jobs: &Receiver<Job>) {
             Err(_) => None,
         };
         let is_new = job.is_some();
-        if let Some(Job { claims, state }) = job {
+        if let Some(Job { claims, work, state }) = job {
             while state.cancel.is_paced() && !flying.is_empty() {
                 // Who advances it may do so after an earlier run is done.
                 land(core, &mut flying);
             }
-            let started = state.cancel.check().and_then(|()| caught(core, |core| core.start(claims, &state.cancel)));
+            let begins = work.within(|| state.cancel.check());
+            let started = begins.and_then(|()| caught(core, |core| core.start(claims, (&state.cancel, work))));
             match started {
                 Ok(started) => flying.push_back((started, state.clone())),
                 Err(error) => state.finish(Err(error)),

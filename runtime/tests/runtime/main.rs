@@ -1,6 +1,7 @@
 //! Hand-written programs, run on the CPU and on a GPU: values, counts, errors, leaks.
 
 mod advance;
+mod counting;
 mod cpu;
 mod data;
 mod devices;
@@ -12,5 +13,6 @@ mod memory;
 mod pages;
 mod record;
 mod runs;
+mod stored;
 mod support;
 mod trust;

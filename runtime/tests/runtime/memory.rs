@@ -7,6 +7,7 @@ use monopour_program::host::{HostType, ScalarOp};
 use monopour_program::*;
 use monopour_runtime::{Device, HostForm, HostTensor, Options, Session};
 
+use crate::counting::{heap_bytes, rust_bytes};
 use crate::support::*;
 use crate::trust::trusted;
 
@@ -64,13 +65,20 @@ fn check_sizes(device: &Device, program: &Arc<Program>) {
     assert!(session.close().is_clean());
     let is_full = std::env::var_os("MONOPOUR_TEST_FULL").is_some_and(|v| v == "1");
     let mut session = Session::load(device, program.clone(), &options).unwrap();
-    let (mut random, mut most_resident, mut by_thousand) = (1u64, 0, Vec::new());
+    let (mut random, mut most_resident, mut by_thousand, mut ours) = (1u64, 0, Vec::new(), Vec::new());
     for turn in 0..if is_full { 10_000 } else { 200 } {
         random = random.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(0x9e37_79b9_7f4a_7c15);
         run(&mut session, (random >> 33) % MOST_ROWS + 1, turn as f32);
         most_resident = resident_bytes().max(most_resident);
         if turn % 1000 == 999 {
             by_thousand.push(std::mem::take(&mut most_resident));
+            ours.push(rust_bytes());
+            println!(
+                "{} runs: bytes of Rust {}, of the heap in use and kept {:?}",
+                turn + 1,
+                rust_bytes(),
+                heap_bytes()
+            );
         }
     }
     let peak = session.stats().peak_device_bytes;
@@ -81,9 +89,15 @@ fn check_sizes(device: &Device, program: &Arc<Program>) {
     if let [_, second, .., last] = by_thousand[..] {
         assert!(last <= second + 2 * most, "resident bytes grow: {by_thousand:?}");
     }
+    // What Rust code holds does not: the rest is the driver's. The bound is for the tests beside this one.
+    if let [_, second, .., last] = ours[..] {
+        assert!(last <= second + (8 << 20), "bytes of Rust grow: {ours:?}");
+    }
     assert!(peak <= 2 * most, "{peak} bytes at most, {most} for the largest run");
-    // After many small runs the memory of the large ones is given back.
+    // After many small runs the memory of the large ones is given back, and what they were bound with.
     (0..1100).for_each(|_| run(&mut session, 1, 0.0));
+    let bound = device.internal_counters().map_or(0, |counters| counters.bind_groups);
+    assert!(bound <= 16, "{bound} bind groups for two dispatches of equal size");
     let small = session.model().used_bytes();
     assert!(small <= 64 << 10, "{small} bytes for a row");
     assert!(session.close().is_clean());

@@ -61,6 +61,23 @@ fn several_runs_are_in_flight_on_a_gpu() {
     assert!(session.close().is_clean());
 }
 
+/// More dispatches than are recorded at once, and than bind groups are kept for.
+#[test]
+fn a_long_run_is_submitted_in_parts() {
+    let Some(device) = gpu() else { return };
+    for (dispatches, submits) in [(65_536, 1), (65_537, 2)] {
+        let mut session = Session::new(&model(&device, adding(dispatches, 1.0)), &Options::default()).unwrap();
+        for from in [0.0, 7.0] {
+            let results = session.run(&[tensor_of(&ramp(from))]).unwrap();
+            assert_eq!(results[0].to_f32().unwrap(), ramp(from + dispatches as f32));
+        }
+        let stats = session.stats();
+        assert_eq!((stats.counts.dispatches, stats.counts.submits), (dispatches, submits));
+        assert_eq!(stats.steady_state.bind_groups_created, 0);
+        assert!(session.close().is_clean());
+    }
+}
+
 #[test]
 fn faults_of_a_run_are_its_own() {
     let Some(device) = gpu() else { return };

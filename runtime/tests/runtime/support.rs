@@ -95,6 +95,7 @@ pub fn cpu_variant(object: Vec<u8>, kernels: &[(&str, u32, u32)]) -> Variant {
         copies: vec![],
         allocations: vec![],
         lives: Lives::default(),
+        sources: vec![],
     }
 }
 
@@ -132,6 +133,7 @@ pub fn gpu_variant(object: Vec<u8>, kernels: Vec<Kernel>) -> Variant {
         copies: vec![],
         allocations: vec![],
         lives: Lives::default(),
+        sources: vec![],
     }
 }
 

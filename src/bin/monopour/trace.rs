@@ -33,8 +33,14 @@ impl Trace {
 
     /// Adds an event on the track called `track`.
     pub fn add(&mut self, track: &str, name: &str, start_us: f64, duration_us: f64) {
+        self.add_with(track, name, (start_us, duration_us), json!({}));
+    }
+
+    fn add_with(&mut self, track: &str, name: &str, (start_us, duration_us): (f64, f64), args: Value) {
         let tid = TRACKS.iter().position(|known| *known == track).unwrap_or(1);
-        self.events.push(json!({ "name": name, "ph": "X", "pid": 1, "tid": tid, "ts": start_us, "dur": duration_us }));
+        self.events.push(json!({
+            "name": name, "ph": "X", "pid": 1, "tid": tid, "ts": start_us, "dur": duration_us, "args": args,
+        }));
     }
 
     /// Runs `f` as an event on the host's track.
@@ -48,7 +54,9 @@ impl Trace {
     /// Adds the spans of a run that began at `start_us`.
     pub fn spans(&mut self, start_us: f64, spans: Vec<Span>) {
         for span in spans {
-            self.add(span.track, &span.name, start_us + span.start_us, span.duration_us);
+            let source =
+                if span.op.is_empty() { json!({}) } else { json!({ "op": span.op, "location": span.location }) };
+            self.add_with(span.track, &span.name, (start_us + span.start_us, span.duration_us), source);
         }
     }
 

@@ -264,6 +264,9 @@ impl Graph {
     fn sized_transpose(&mut self) {
         let x = self.pick_sized();
         let rank = x.dims.len();
+        if rank == 0 {
+            return self.sized_unary();
+        }
         let order: Vec<_> = (0..rank).map(|d| (d + 1) % rank).collect();
         let dims: Vec<_> = order.iter().map(|d| x.dims[*d].clone()).collect();
         let out = self.sized_empty(&dims);

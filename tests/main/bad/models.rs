@@ -77,6 +77,12 @@ fn wrong() -> Vec<Case> {
     };
     vec![
         model("func.func @main( {", "I0001"),
+        // Upstream's verifier crashes on it.
+        model(
+            "func.func @main(%x: tensor<f32>) -> tensor<f32> { %e = tensor.empty() : tensor<f32> \
+             %t = linalg.transpose ins(%x : tensor<f32>) outs(%e : tensor<f32>) permutation = [] return %t : tensor<f32> }",
+            "I0001",
+        ),
         model("func.func @main() { return", "I0001"),
         model("func.func @main() -> i32 { return }", "I0001"),
         model("func.func @main() { return } func.func @main() { return }", "I0001"),

@@ -70,7 +70,7 @@ impl GpuBackend {
 
     fn copy_piece(&mut self, piece: &Copy<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<(), Error> {
         let Copy { src, src_offset, dst, dst_offset, bytes, .. } = *piece;
-        if self.copy.is_none() {
+        if self.utilities.copy.is_none() {
             let kernel = GpuKernel {
                 name: "copy_bytes".into(),
                 wgsl: COPY_WGSL.into(),
@@ -79,7 +79,7 @@ impl GpuBackend {
                 scalars: vec![4; 3],
                 ..GpuKernel::default()
             };
-            self.copy = Some(self.numbers_utility("copy", kernel));
+            self.utilities.copy = Some(self.numbers_utility("copy", kernel));
         }
         let window = |buffer: &GpuBuffer, offset: u64| {
             let at = offset / WRITE_WINDOW * WRITE_WINDOW;

@@ -52,7 +52,7 @@ impl GpuBackend {
             if let (Some(numbers), Some(staged)) = (&self.numbers, self.recorded.numbers.take()) {
                 encoder.copy_buffer_to_buffer(&staged, 0, &numbers.buffer, 0, Some(staged.size()));
             }
-            self.recording.encode(encoder, None);
+            self.recording.encode(encoder, &self.bind_groups, None);
             self.retire_scratch();
         } else {
             self.abort();

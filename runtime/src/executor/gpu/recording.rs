@@ -4,46 +4,68 @@
 
 use std::ops::Range;
 
+use crate::pipeline_cache::BindGroups;
 use crate::timing::Timing;
 
 /// The recorded commands of a run, in order.
+///
+/// Commands are small, and copies of them few: a run of a thousand dispatches writes and reads all of them once.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
     commands: Vec<Command>,
     /// Bytes of immediates.
     numbers: Vec<u8>,
-    /// The pipeline of the last dispatch.
-    last: Option<wgpu::ComputePipeline>,
+    /// The pipelines of dispatches, each other than the one before.
+    pipelines: Vec<wgpu::ComputePipeline>,
+    /// The number of the last of them, and whether it is the shared one.
+    last: Option<(u64, bool)>,
+    /// Bind groups that the trail of [`BindGroups`] does not keep.
+    own: Vec<wgpu::BindGroup>,
 }
 
 /// A command.
 #[derive(Debug)]
 pub(super) enum Command {
     Dispatch(Dispatch),
-    /// From one buffer to another.
-    Copy {
-        src: (wgpu::Buffer, u64),
-        dst: (wgpu::Buffer, u64),
-        bytes: u64,
-    },
-    /// Fills with zeros.
-    Clear {
-        dst: (wgpu::Buffer, u64),
-        bytes: u64,
-    },
+    Copy(Box<BufferCopy>),
+    Clear(Box<Clear>),
+}
+
+/// A copy from one buffer to another.
+#[derive(Debug)]
+pub(super) struct BufferCopy {
+    pub src: (wgpu::Buffer, u64),
+    pub dst: (wgpu::Buffer, u64),
+    pub bytes: u64,
+}
+
+/// A fill with zeros.
+#[derive(Debug)]
+pub(super) struct Clear {
+    pub dst: (wgpu::Buffer, u64),
+    pub bytes: u64,
 }
 
 /// A dispatch with all that it is bound to.
 #[derive(Debug)]
 pub(super) struct Dispatch {
-    /// `None`: that of the dispatch before.
-    pub pipeline: Option<wgpu::ComputePipeline>,
-    pub group: wgpu::BindGroup,
+    /// Its position among the pipelines.
+    pipeline: u32,
+    group: Group,
     /// Where its scalars are in the buffer of numbers.
-    pub offset: Option<u32>,
+    offset: Option<u32>,
     /// Its immediates among all, from [`Recording::keep`].
-    pub numbers: Range<usize>,
-    pub grid: [u32; 3],
+    numbers: Range<u32>,
+    grid: [u32; 3],
+}
+
+/// Where a bind group is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Group {
+    /// In the trail of [`BindGroups`].
+    Trail(u32),
+    /// In the recording.
+    Own(u32),
 }
 
 impl Recording {
@@ -51,42 +73,63 @@ impl Recording {
         self.commands.is_empty()
     }
 
+    /// Number of commands.
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+
     pub fn add(&mut self, command: Command) {
         self.commands.push(command);
     }
 
-    /// The pipeline of the next dispatch, if it is another than that of the last.
-    pub fn changed(&mut self, pipeline: &wgpu::ComputePipeline) -> Option<wgpu::ComputePipeline> {
-        if self.last.as_ref() == Some(pipeline) {
-            return None;
-        }
-        self.last = Some(pipeline.clone());
-        self.last.clone()
+    /// Whether the last pipeline is that of this number, and is the shared one or not.
+    pub fn is_next_of(&self, pipeline: (u64, bool)) -> bool {
+        self.last == Some(pipeline)
+    }
+
+    /// Sets the pipeline of the next dispatches.
+    pub fn set_pipeline(&mut self, number: (u64, bool), pipeline: &wgpu::ComputePipeline) {
+        self.last = Some(number);
+        self.pipelines.push(pipeline.clone());
+    }
+
+    /// Adds a dispatch of the last pipeline.
+    pub fn dispatch(&mut self, group: Group, (offset, numbers): (Option<u32>, Range<u32>), grid: [u32; 3]) {
+        let pipeline = self.pipelines.len() as u32 - 1;
+        self.add(Command::Dispatch(Dispatch { pipeline, group, offset, numbers, grid }));
+    }
+
+    /// Keeps a bind group for one dispatch.
+    pub fn own(&mut self, group: &wgpu::BindGroup) -> Group {
+        self.own.push(group.clone());
+        Group::Own(self.own.len() as u32 - 1)
     }
 
     /// Keeps the bytes of immediates.
-    pub fn keep(&mut self, numbers: &[u8]) -> Range<usize> {
-        let start = self.numbers.len();
+    pub fn keep(&mut self, numbers: &[u8]) -> Range<u32> {
+        let start = self.numbers.len() as u32;
         self.numbers.extend_from_slice(numbers);
-        start..self.numbers.len()
+        start..self.numbers.len() as u32
     }
 
     /// Copies between two buffers.
     pub fn copy(&mut self, src: (&wgpu::Buffer, u64), dst: (&wgpu::Buffer, u64), bytes: u64) {
         let owned = |(buffer, at): (&wgpu::Buffer, u64)| (buffer.clone(), at);
-        self.add(Command::Copy { src: owned(src), dst: owned(dst), bytes });
+        self.add(Command::Copy(Box::new(BufferCopy { src: owned(src), dst: owned(dst), bytes })));
     }
 
     /// Drops the commands.
     pub fn clear(&mut self) {
         self.commands.clear();
         self.numbers.clear();
+        self.pipelines.clear();
         self.last = None;
+        self.own.clear();
     }
 
-    /// Moves the commands into an encoder.
-    pub fn encode(&mut self, encoder: &mut wgpu::CommandEncoder, mut timing: Option<&mut Timing>) {
-        let (mut pass, mut bound, mut current) = (None, None, None);
+    /// Moves the commands into an encoder; `groups` has the bind groups of this run.
+    pub fn encode(&mut self, encoder: &mut wgpu::CommandEncoder, groups: &BindGroups, mut timing: Option<&mut Timing>) {
+        let (mut pass, mut bound) = (None, None);
         for command in &self.commands {
             match command {
                 Command::Dispatch(dispatch) => {
@@ -94,20 +137,20 @@ impl Recording {
                         bound = None;
                         begin(encoder, timing.as_deref_mut())
                     });
-                    current = dispatch.pipeline.as_ref().or(current);
-                    if let Some(pipeline) = current.filter(|_| bound != current) {
-                        pass.set_pipeline(pipeline);
-                        bound = current;
+                    if bound != Some(dispatch.pipeline) {
+                        pass.set_pipeline(&self.pipelines[dispatch.pipeline as usize]);
+                        bound = Some(dispatch.pipeline);
                     }
-                    self.dispatch(pass, dispatch, timing.as_deref_mut());
+                    self.encode_dispatch(pass, (dispatch, groups), timing.as_deref_mut());
                 }
-                Command::Copy { src, dst, bytes } => {
+                Command::Copy(copy) => {
                     pass = None;
+                    let BufferCopy { src, dst, bytes } = &**copy;
                     encoder.copy_buffer_to_buffer(&src.0, src.1, &dst.0, dst.1, Some(*bytes));
                 }
-                Command::Clear { dst, bytes } => {
+                Command::Clear(clear) => {
                     pass = None;
-                    encoder.clear_buffer(&dst.0, dst.1, Some(*bytes));
+                    encoder.clear_buffer(&clear.dst.0, clear.dst.1, Some(clear.bytes));
                 }
             }
         }
@@ -115,15 +158,25 @@ impl Recording {
         self.clear();
     }
 
-    fn dispatch(&self, pass: &mut wgpu::ComputePass<'static>, dispatch: &Dispatch, timing: Option<&mut Timing>) {
+    fn encode_dispatch(
+        &self,
+        pass: &mut wgpu::ComputePass<'static>,
+        (dispatch, groups): (&Dispatch, &BindGroups),
+        timing: Option<&mut Timing>,
+    ) {
         let stamps = timing.filter(|timing| timing.per_dispatch).and_then(|timing| {
             let at = timing.pair()?;
             pass.write_timestamp(&timing.set, at);
             Some((&timing.set, at + 1))
         });
-        pass.set_bind_group(0, &dispatch.group, dispatch.offset.as_slice());
+        let group = match dispatch.group {
+            Group::Trail(at) => groups.group(at as usize),
+            Group::Own(at) => &self.own[at as usize],
+        };
+        pass.set_bind_group(0, group, dispatch.offset.as_slice());
         if !dispatch.numbers.is_empty() {
-            pass.set_immediates(0, &self.numbers[dispatch.numbers.clone()]);
+            let Range { start, end } = dispatch.numbers;
+            pass.set_immediates(0, &self.numbers[start as usize..end as usize]);
         }
         let [x, y, z] = dispatch.grid;
         pass.dispatch_workgroups(x, y, z);
