@@ -13,6 +13,7 @@ mod emulated;
 mod example;
 mod explained;
 mod host;
+mod interpreted;
 mod long_models;
 #[path = "../../runtime/examples/serve/measure.rs"]
 mod measure;
