@@ -3,8 +3,8 @@
 use spirv::Op;
 
 use super::error::Error;
-use super::machine::Machine;
 use super::reader::Instruction;
+use super::state::Machine;
 use super::types::Type;
 use super::values::UNDEFINED;
 
@@ -51,28 +51,7 @@ impl Machine<'_> {
                     self.set_row(instruction.result, at as u32, &row)?;
                 }
             }
-            Op::VectorExtractDynamic => {
-                let [vector, index] = [instruction.operand(0)?, instruction.operand(1)?];
-                let at = self.row(index, 0)?.to_vec();
-                let mut out = vec![UNDEFINED; self.lanes];
-                for scalar in 0..self.scalars(vector) {
-                    let row = self.row(vector, scalar)?;
-                    (0..self.lanes)
-                        .filter(|lane| at[*lane] == u64::from(scalar))
-                        .for_each(|lane| out[lane] = row[lane]);
-                }
-                self.set_row(instruction.result, 0, &out)?;
-            }
-            Op::VectorInsertDynamic => {
-                let operand = |index: usize| instruction.operand(index);
-                let [vector, part, index] = [operand(0)?, operand(1)?, operand(2)?];
-                let (at, value) = (self.row(index, 0)?.to_vec(), self.row(part, 0)?.to_vec());
-                for scalar in 0..self.scalars(vector) {
-                    let mut row = self.row(vector, scalar)?.to_vec();
-                    (0..self.lanes).filter(|l| at[*l] == u64::from(scalar)).for_each(|lane| row[lane] = value[lane]);
-                    self.set_row(instruction.result, scalar, &row)?;
-                }
-            }
+            Op::VectorExtractDynamic | Op::VectorInsertDynamic => self.dynamic(instruction)?,
             Op::Undef => {
                 let row = vec![UNDEFINED; self.lanes];
                 (0..self.scalars(instruction.result)).try_for_each(|at| self.set_row(instruction.result, at, &row))?;
@@ -80,6 +59,30 @@ impl Machine<'_> {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// A component of a vector by a number that is no constant.
+    fn dynamic(&mut self, instruction: &Instruction) -> Result<(), Error> {
+        if instruction.op == Op::VectorExtractDynamic {
+            let [vector, index] = [instruction.operand(0)?, instruction.operand(1)?];
+            let at = self.row(index, 0)?.to_vec();
+            let mut out = vec![UNDEFINED; self.lanes];
+            for scalar in 0..self.scalars(vector) {
+                let row = self.row(vector, scalar)?;
+                (0..self.lanes).filter(|lane| at[*lane] == u64::from(scalar)).for_each(|lane| out[lane] = row[lane]);
+            }
+            self.set_row(instruction.result, 0, &out)?;
+            return Ok(());
+        }
+        let operand = |index: usize| instruction.operand(index);
+        let [vector, part, index] = [operand(0)?, operand(1)?, operand(2)?];
+        let (at, value) = (self.row(index, 0)?.to_vec(), self.row(part, 0)?.to_vec());
+        for scalar in 0..self.scalars(vector) {
+            let mut row = self.row(vector, scalar)?.to_vec();
+            (0..self.lanes).filter(|l| at[*l] == u64::from(scalar)).for_each(|lane| row[lane] = value[lane]);
+            self.set_row(instruction.result, scalar, &row)?;
+        }
+        Ok(())
     }
 
     /// The position of the first scalar of a part.

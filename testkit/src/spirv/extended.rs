@@ -5,8 +5,8 @@ use spirv::GlslStd450Op as G;
 use super::error::Error;
 use super::floats::{decode, encode, fused};
 use super::integers::{mask, signed};
-use super::machine::Machine;
 use super::reader::Instruction;
+use super::state::Machine;
 
 impl Machine<'_> {
     /// An extended instruction.

@@ -9,8 +9,8 @@ use spirv::Op;
 
 use super::error::Error;
 use super::integers::{mask, signed};
-use super::machine::Machine;
 use super::reader::Instruction;
+use super::state::Machine;
 use super::types::Scalar;
 use super::values::UNDEFINED;
 use crate::host_tensor::{Dtype, decode_float, encode_float};

@@ -5,8 +5,8 @@ use spirv::{GroupOperation, Op};
 use super::error::{Error, FaultKind};
 use super::floats::{decode, encode};
 use super::integers::{mask, signed};
-use super::machine::Machine;
 use super::reader::Instruction;
+use super::state::Machine;
 use super::types::Scalar;
 use super::values::{UNDEFINED, lanes};
 

@@ -3,8 +3,8 @@
 use spirv::Op;
 
 use super::error::Error;
-use super::machine::Machine;
 use super::reader::Instruction;
+use super::state::Machine;
 use super::types::Scalar;
 use super::values::UNDEFINED;
 

@@ -7,15 +7,13 @@ use spirv::{Op, StorageClass};
 
 use super::error::{Error, FaultKind, Place};
 use super::integers::{mask, signed};
-use super::machine::Machine;
-use super::module::Variable;
+use super::module::{OFFSET_BITS, Variable};
 use super::reader::Instruction;
 use super::shadow::{Access, Moment, Other};
+use super::state::Machine;
 use super::types::{Leaf, Scalar, Type, TypeInfo};
 use super::values::lanes;
 
-/// Bits of a pointer that hold the offset.
-pub(super) const OFFSET_BITS: u32 = 40;
 const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 
 /// An access of the active lanes.

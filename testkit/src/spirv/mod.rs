@@ -12,7 +12,7 @@
 //! Differs: functions of floats are rounded from f64; drivers are less accurate.
 //!
 //! - `reader`: instructions from words; `types`, `module`: what they declare. `error`: what can go wrong.
-//! - `machine`: workgroups and their subgroups; `run`: blocks of a function.
+//! - `state`: what a dispatch has; `machine`: workgroups and their subgroups; `run`: blocks of a function.
 //! - `values`: scalars of a subgroup; `integers`, `floats`, `extended`, `composites`: what computes; `groups`: subgroup
 //!   operations.
 //! - `memory`: loads, stores, atomics; `shadow`: races; `counts`: costs.
@@ -32,11 +32,13 @@ mod module;
 mod reader;
 mod run;
 mod shadow;
+mod state;
 mod types;
 mod values;
 
 pub use counts::{Banked, Barrier, Counts, Traffic};
 pub use error::{Error, Fault, FaultKind, Place};
-pub use machine::{Launch, Window, launch};
+pub use machine::launch;
 pub use module::Module;
+pub use state::{Launch, Window};
 pub use values::UNDEFINED;

@@ -8,6 +8,9 @@ use super::error::Error;
 use super::reader::{Instruction, instructions};
 use super::types::{Scalar, Type, TypeInfo};
 
+/// Bits of a pointer that hold the offset in its variable.
+pub(super) const OFFSET_BITS: u32 = 40;
+
 /// Where the values of an id are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Slot {
@@ -257,7 +260,7 @@ impl Module {
         let position = self.variables.len() as u32;
         self.variables.push(Variable { id, class, ty, initializer, number, base: at, is_written: false, function });
         self.variable_of.insert(id, position);
-        let pointer_value = u64::from(position) << super::memory::OFFSET_BITS;
+        let pointer_value = u64::from(position) << OFFSET_BITS;
         let constant = Instruction { ty: pointer, ..instruction.clone() };
         self.declare_constant(&constant, &[pointer_value])
     }

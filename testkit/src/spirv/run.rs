@@ -5,41 +5,15 @@
 
 use spirv::{Op, StorageClass};
 
-use super::counts::Barrier;
 use super::error::{Error, FaultKind};
-use super::machine::Machine;
 use super::reader::Instruction;
-use super::values::{Mask, UNDEFINED, lanes};
+use super::state::{Frame, Machine, Mask, Stop};
+use super::values::{UNDEFINED, lanes};
 
 /// The block of a lane that has left the function.
 const LEFT: u32 = u32::MAX;
 /// Calls within calls, a bound against recursion.
 const MOST_CALLS: u32 = 64;
-
-/// Why a subgroup does not run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stop {
-    /// It is done.
-    End,
-    /// It waits at a barrier.
-    Barrier { word: usize, kind: Barrier },
-}
-
-/// Where the lanes of a subgroup are in a function.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Frame {
-    function: usize,
-    /// By lane: its block, and the one before.
-    blocks: Vec<u32>,
-    previous: Vec<u32>,
-    /// The block that runs, its lanes, and the next instruction; 0 for none.
-    block: u32,
-    active: Mask,
-    at: usize,
-    /// The id of the call's result.
-    result: u32,
-    depth: u32,
-}
 
 impl Machine<'_> {
     /// Puts the subgroup at the beginning of the entry point.

@@ -2,16 +2,13 @@
 
 use spirv::Op;
 
-use super::error::Error;
-use super::machine::Machine;
+use super::error::{Error, Fault, FaultKind};
 use super::reader::Instruction;
+use super::state::{Machine, Mask};
 use super::types::Scalar;
 
 /// The bits of a result that SPIR-V leaves undefined, cut to its type: far from any number of a test.
 pub const UNDEFINED: u64 = 0xdead_beef_dead_beef;
-
-/// The lanes that take part in an instruction.
-pub(super) type Mask = u128;
 
 /// The lanes of a mask.
 pub(super) fn lanes(mask: Mask) -> impl Iterator<Item = usize> {
@@ -101,7 +98,7 @@ impl Machine<'_> {
             for lane in lanes(self.active) {
                 let [a, b] = [self.row(operands[0], scalar)?[lane], self.row(operands[1], scalar)?[lane]];
                 let value = f(a, b);
-                out[lane] = value.ok_or_else(|| self.fault(super::FaultKind::Division, instruction.op, lane))?;
+                out[lane] = value.ok_or_else(|| self.fault(FaultKind::Division, instruction.op, lane))?;
             }
             self.set_row(instruction.result, scalar, &out)?;
         }
@@ -118,8 +115,8 @@ impl Machine<'_> {
     }
 
     /// The error of a fault at the current instruction.
-    pub fn fault(&self, kind: super::FaultKind, op: Op, lane: usize) -> Error {
-        Error::Fault(Box::new(super::Fault {
+    pub fn fault(&self, kind: FaultKind, op: Op, lane: usize) -> Error {
+        Error::Fault(Box::new(Fault {
             kind,
             word: self.word,
             instruction: format!("{op:?}"),

@@ -5,7 +5,8 @@ mod targets;
 
 use crate::backend::{from_runtime, to_runtime};
 use host::{Input, Settings};
-use monopour::program::Program;
+use monopour::program::{GpuFeature, Program};
+use crate::portable::{DOUBLE, REFUSED};
 use monopour::{CompileOptions, TargetDescription};
 use monopour_testkit::HostTensor;
 use monopour_testkit::device::full_is_asked_for;
@@ -15,12 +16,15 @@ use targets::Target;
 /// A described GPU as a backend of the op suite.
 struct Interpreted {
     target: Target,
-    ignores: &'static [(&'static str, &'static str)],
+    ignores: Vec<(&'static str, &'static str)>,
 }
 
 impl Interpreted {
     fn new(target: Target) -> Self {
-        let ignores = if target.name == "portable" { crate::portable::REFUSED } else { &[] };
+        let has = |feature: GpuFeature| target.description.has(feature);
+        let (doubles, words) = (has(GpuFeature::F64), has(GpuFeature::Int64));
+        let is_refused = |why: &str| if why == DOUBLE { !doubles } else { !words };
+        let ignores = REFUSED.iter().filter(|(_, why)| is_refused(why)).copied().collect();
         Self { target, ignores }
     }
 }
@@ -66,7 +70,7 @@ impl Backend for Interpreted {
     }
 
     fn ignores(&self) -> &[(&str, &str)] {
-        self.ignores
+        &self.ignores
     }
 
     fn run(&mut self, case: &Case, inputs: &[HostTensor]) -> Result<Run, String> {
