@@ -241,6 +241,28 @@ impl<'c> Plan<'c, '_> {
         sweep.body.iter().flat_map(of).collect()
     }
 
+    /// Whether an invocation stores at the end what another one has loaded: results that start from a buffer's old values,
+    /// loaded by all lanes of a team, or by the lanes and teams that are clamped into range.
+    fn stores_behind_others(&self, rows_are_clamped: bool, chunks_are_clamped: bool) -> bool {
+        let mut written: Vec<usize> = vec![];
+        let (mut narrow, mut wide) = (false, false);
+        for step in &self.steps {
+            let starts = step.writes.iter().filter(|_| step.kind == Kind::Reduce);
+            for form in step.reads.iter().flatten().chain(starts).filter(|f| !written.contains(f)) {
+                let at = &self.forms.all[*form];
+                let is_stored = self.steps.iter().any(|s| s.writes.contains(form));
+                if is_stored && matches!(at.base, Base::Argument(_)) {
+                    *(if at.is_narrow() { &mut narrow } else { &mut wide }) = true;
+                }
+            }
+            written.extend(&step.writes);
+        }
+        let shared = narrow && (self.team.size > 1 || rows_are_clamped);
+        let clamped = wide && self.resident && (rows_are_clamped || chunks_are_clamped);
+        // Skipped turns leave no barrier that all reach; software adapters run a subgroup in lock step.
+        !self.idle_teams_skip && (shared || clamped)
+    }
+
     /// Bytes of workgroup memory for partial results: the most of any sweep, at least four bytes per value.
     fn workgroup_bytes(&self, kernel: &FittedChoice) -> u64 {
         if !self.team.workgroup_memory || self.team.size == 1 {

@@ -39,8 +39,8 @@ fn kernel(@builtin(workgroup_id) workgroup_: vec3<u32>, @builtin(local_invocatio
     workgroupBarrier();
     let _e186 = (_e18 - _e22);
     let _e188 = shared_[_e186];
-    workgroupBarrier();
     let _e191 = exp((_e37 - vec4(_e188)));
+    workgroupBarrier();
     shared_[_e18] = ((_e191.x + _e191.z) + (_e191.y + _e191.w));
     workgroupBarrier();
     if _e82 {
@@ -60,7 +60,6 @@ fn kernel(@builtin(workgroup_id) workgroup_: vec3<u32>, @builtin(local_invocatio
     }
     workgroupBarrier();
     let _e231 = shared_[_e186];
-    workgroupBarrier();
     if (_e26 < 3i) {
         arg1_[(_e33 >> 2u)] = (_e191 / vec4((_e231 + 0f)));
     }
