@@ -5,7 +5,7 @@
 
 use super::code::{Code, gcd};
 use super::model::{Base, Model, Operand, Slice, Source, TileOp};
-use super::types::is_short_float;
+use super::types::is_vector_float;
 use super::{body, indices};
 use crate::error;
 use monopour_ir::ops;
@@ -368,12 +368,11 @@ fn all<'c>(loops: &[Option<Value<'c>>]) -> Vec<Value<'c>> {
     loops.iter().map(|l| l.expect("invariant: every loop has a value here")).collect()
 }
 
-/// Whether the body of `op` can be computed on vectors: lane by lane ops on 32-bit types.
-pub(super) fn is_vectorizable(op: &TileOp, native_halves: bool) -> bool {
+/// Whether the body of `op` can be computed on vectors: lane by lane ops on 32-bit types and short floats.
+pub(super) fn is_vectorizable(op: &TileOp) -> bool {
     let Some(body) = op.body else { return true };
-    let float = |t: Type| t.float_width() == Some(32) || is_short_float(t, native_halves);
-    let lane = |t: Type| float(t) || matches!(t.integer_width(), Some(1 | 32));
-    let memory = |t: Type| float(t) || t.integer_width() == Some(32);
+    let lane = |t: Type| is_vector_float(t) || matches!(t.integer_width(), Some(1 | 32));
+    let memory = |t: Type| is_vector_float(t) || t.integer_width() == Some(32);
     let body_fits = body.ops().iter().all(|o| {
         o.is(ops::linalg::YIELD)
             || (matches!(o.dialect(), "arith" | "math")

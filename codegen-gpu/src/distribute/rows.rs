@@ -29,7 +29,7 @@ use super::iterations;
 use super::locals::Scratch;
 use super::model::{Base, Model, Size, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
-use super::types::is_short_float;
+use super::types::is_vector_float;
 use combine::Combine;
 use forms::{Form, Forms, same_sizes, stripped};
 use monopour_contract::KernelClass;
@@ -394,11 +394,8 @@ fn choose_lanes(
     kernel: &FittedChoice,
 ) -> u32 {
     let divisor = axes.last().map_or(1, |a| a.extent.unwrap_or(a.size.facts.divisor));
-    let four_bytes = |f: &Form| {
-        let (float, integer) = (f.element.float_width(), f.element.integer_width());
-        float == Some(32) || integer == Some(32) || is_short_float(f.element, kernel.native_halves)
-    };
-    if !steps.iter().all(|s| is_vectorizable(s.op, kernel.native_halves)) || !forms.all.iter().all(four_bytes) {
+    let fits_vectors = |f: &Form| is_vector_float(f.element) || f.element.integer_width() == Some(32);
+    if !steps.iter().all(|s| is_vectorizable(s.op)) || !forms.all.iter().all(fits_vectors) {
         return 1;
     }
     let fits =
