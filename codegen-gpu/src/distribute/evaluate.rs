@@ -20,6 +20,14 @@ pub(super) struct Point<'c> {
     pub(super) lanes: u32,
     /// Registers of the slices that were written here.
     pub(super) held: HashMap<usize, Value<'c>>,
+    /// Values of the slices that were loaded before.
+    pub(super) given: HashMap<usize, Value<'c>>,
+}
+
+impl<'c> Point<'c> {
+    pub(super) fn new(coordinates: Vec<Value<'c>>, lanes: u32) -> Self {
+        Self { coordinates, lanes, held: HashMap::new(), given: HashMap::new() }
+    }
 }
 
 /// Emits the code of tile ops.
@@ -183,6 +191,9 @@ impl<'c, 'a> Evaluator<'c, 'a> {
             Source::Scalar(value) => return Ok(value),
             Source::Slice(s) => s,
         };
+        if let Some(value) = point.given.get(&s) {
+            return Ok(*value);
+        }
         let held = point.held.get(&s).copied();
         if let Some(value) = held.filter(|_| self.is_pointwise(op, operand)) {
             return Ok(value);
@@ -402,7 +413,7 @@ impl<'c> Evaluator<'c, '_> {
                 result
             });
         }
-        let point = Point { coordinates: vec![], lanes: 1, held: HashMap::new() };
+        let point = Point::new(vec![], 1);
         let carried = vec![None; op.outputs().len()];
         let results = self.step(code, op, loops, &point, &carried)?;
         for (output, value) in op.outputs().iter().zip(results) {

@@ -6,7 +6,6 @@ use super::super::model::{Base, Source, TileOp};
 use super::plan::Plan;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Type, Value};
-use std::collections::HashMap;
 
 /// A position, clamped, and whether it is in range; `None`: statically.
 #[derive(Clone, Copy)]
@@ -103,7 +102,7 @@ impl<'c> Plan<'c, '_> {
             coordinates[position] = row;
         }
         *coordinates.last_mut().expect("invariant: there is a loop over keys") = last;
-        Point { coordinates, lanes, held: HashMap::new() }
+        Point::new(coordinates, lanes)
     }
 
     /// The scores of neighbouring keys after the pointwise ops.
