@@ -178,6 +178,7 @@ fn write((kernel, mut module): (GpuKernel, naga::Module)) -> Result<GpuKernel, S
     let info = validate(&module)?;
     let mut spirv = spirv(&module, &info, &name).map_err(|e| e.to_string())?;
     words::narrow_barriers(&mut spirv);
+    words::drop_uniform_halves(&mut spirv);
     Ok(GpuKernel { name, wgsl, spirv, ..kernel })
 }
 
@@ -216,6 +217,8 @@ fn spirv(module: &naga::Module, info: &naga::valid::ModuleInfo, name: &str) -> R
         zero_initialize_workgroup_memory: spv::ZeroInitializeWorkgroupMemoryMode::None,
         force_loop_bounding: false,
         emit_int_div_checks: false,
+        // No compute shader has such inputs, and NVIDIA's drivers lack the feature.
+        use_storage_input_output_16: false,
         ..spv::Options::default()
     };
     options.bounds_check_policies = naga::proc::BoundsCheckPolicies::default();
