@@ -266,8 +266,8 @@ fn a_missing_or_unordered_barrier_is_a_race() {
     let mut words = reversal();
     let at = position(&words, Op::ControlBarrier);
     let semantics = words[at + 3];
-    let constants = (5..at).filter(|at| words[*at] == 4 << 16 | Op::Constant as u32 && words[at + 2] == semantics);
-    let constant = constants.last().expect("the semantics are a constant");
+    let mut constants = (5..at).filter(|at| words[*at] == 4 << 16 | Op::Constant as u32 && words[at + 2] == semantics);
+    let constant = constants.next_back().expect("the semantics are a constant");
     words[constant + 3] = STORAGE;
     let kind = fault(&words);
     assert!(matches!(kind, FaultKind::Race { .. } | FaultKind::Unwritten { .. }), "{kind}");

@@ -1,12 +1,15 @@
 //! Kernels for GPUs that no machine here has: compiled for their descriptions, and run by the interpreter of SPIR-V.
 
+mod capabilities;
+mod costs;
 mod host;
+mod planted;
 mod targets;
 
 use crate::backend::{from_runtime, to_runtime};
+use crate::portable::{DOUBLE, REFUSED};
 use host::{Input, Settings};
 use monopour::program::{GpuFeature, Program};
-use crate::portable::{DOUBLE, REFUSED};
 use monopour::{CompileOptions, TargetDescription};
 use monopour_testkit::HostTensor;
 use monopour_testkit::device::full_is_asked_for;
