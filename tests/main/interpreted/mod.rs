@@ -4,6 +4,7 @@ mod capabilities;
 mod costs;
 mod host;
 mod planted;
+mod random;
 mod targets;
 
 use crate::backend::{from_runtime, to_runtime};
