@@ -22,8 +22,8 @@ const LARGE_TILE: i64 = 128;
 const TRANSPOSED_TILE: i64 = 32;
 /// Rows of a product that one invocation has all of.
 const FEW_ROWS: i64 = 8;
-/// Tiles from which on they are large: about as many as the largest GPUs have room for at once, two on each of 132 units,
-/// less what the smaller ones need.
+/// Tiles from which on they are large: about as many as the largest GPUs have room for at once, two on each of 132
+/// units, less what the smaller ones need.
 const MANY_TILES: i64 = 192;
 /// Vectors of an attention's rows that one subgroup holds: queries, scores and sums, 24 KiB.
 const HELD_BY_SUBGROUP: i64 = 768;

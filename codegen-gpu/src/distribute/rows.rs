@@ -241,8 +241,8 @@ impl<'c> Plan<'c, '_> {
         sweep.body.iter().flat_map(of).collect()
     }
 
-    /// Whether an invocation stores at the end what another one has loaded: results that start from a buffer's old values,
-    /// loaded by all lanes of a team, or by the lanes and teams that are clamped into range.
+    /// Whether an invocation stores at the end what another one has loaded: results that start from a buffer's old
+    /// values, loaded by all lanes of a team, or by the lanes and teams that are clamped into range.
     fn stores_behind_others(&self, rows_are_clamped: bool, chunks_are_clamped: bool) -> bool {
         let mut written: Vec<usize> = vec![];
         let (mut narrow, mut wide) = (false, false);

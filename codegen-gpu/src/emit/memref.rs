@@ -85,8 +85,8 @@ impl Form {
     }
 }
 
-/// The memory through which the invocations of a workgroup exchange values: its own, and storage where an argument is both
-/// loaded and stored.
+/// The memory through which the invocations of a workgroup exchange values: its own, and storage where an argument is
+/// both loaded and stored.
 pub(super) fn exchanged(func: Op, body: Block) -> Barrier {
     let is_workgroup = |op: &Op| {
         op.result(0).ty().memref_space().and_then(gpu::AddressSpace::of) == Some(gpu::AddressSpace::Workgroup)

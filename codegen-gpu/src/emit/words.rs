@@ -10,8 +10,8 @@ const CAPABILITY: u32 = 17;
 /// `UniformAndStorageBuffer16BitAccess`.
 const UNIFORM_HALVES: u32 = 4434;
 
-/// Drops the capability for 16-bit elements of uniform buffers, which naga declares with that for storage buffers: uniform
-/// buffers hold scalar arguments, as words.
+/// Drops the capability for 16-bit elements of uniform buffers, which naga declares with that for storage buffers:
+/// uniform buffers hold scalar arguments, as words.
 pub(super) fn drop_uniform_halves(words: &mut Vec<u32>) {
     let mut at = HEADER_WORDS;
     while at < words.len() && words[at] & 0xffff == CAPABILITY {
@@ -23,8 +23,8 @@ pub(super) fn drop_uniform_halves(words: &mut Vec<u32>) {
     }
 }
 
-/// Gives the memory of each barrier the scope of its execution. Naga asks for the device's wherever a barrier orders storage;
-/// what the invocations of a workgroup exchange there needs that of the workgroup only.
+/// Gives the memory of each barrier the scope of its execution. Naga asks for the device's wherever a barrier orders
+/// storage; what the invocations of a workgroup exchange there needs that of the workgroup only.
 pub(super) fn narrow_barriers(words: &mut [u32]) {
     let mut at = HEADER_WORDS;
     while at < words.len() {

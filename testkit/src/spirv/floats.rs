@@ -1,7 +1,7 @@
 //! Arithmetic of floats, comparisons, conversions.
 //!
-//! Values are widened to f64, computed there and rounded once: sums, products, quotients and roots of f32 and f16 are exact
-//! but for that rounding.
+//! Values are widened to f64, computed there and rounded once: sums, products, quotients and roots of f32 and f16 are
+//! exact but for that rounding.
 
 use std::sync::LazyLock;
 

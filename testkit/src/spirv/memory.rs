@@ -1,7 +1,7 @@
 //! Addresses, loads, stores, atomics: every access is checked, noted and counted.
 //!
-//! A pointer is the position of a variable, and bytes from its beginning in the low [`OFFSET_BITS`] bits. An offset that would
-//! be negative wraps to one outside of any memory.
+//! A pointer is the position of a variable, and bytes from its beginning in the low [`OFFSET_BITS`] bits. An offset
+//! that would be negative wraps to one outside of any memory.
 
 use spirv::{Op, StorageClass};
 

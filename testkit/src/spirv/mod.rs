@@ -1,14 +1,14 @@
 //! An interpreter of SPIR-V: runs a compute shader as hardware with subgroups of any size would, and looks for faults.
 //!
-//! Subgroups run in lock step, one after another between barriers, in an order that follows from a seed. Blocks are taken in
-//! the order of the module, so that invocations of a subgroup that part meet again at the merge block.
+//! Subgroups run in lock step, one after another between barriers, in an order that follows from a seed. Blocks are
+//! taken in the order of the module, so that invocations of a subgroup that part meet again at the merge block.
 //! Errors: races within and between workgroups, accesses out of bounds, loads of workgroup memory that was not written,
 //! barriers and subgroup operations that not all invocations reach, divisions without a result.
-//! A result that SPIR-V leaves undefined, as that of a shift by the width, is [`UNDEFINED`], which shows in what is computed
-//! from it. Counts: [`Counts`].
+//! A result that SPIR-V leaves undefined, as that of a shift by the width, is [`UNDEFINED`], which shows in what is
+//! computed from it. Counts: [`Counts`].
 //!
-//! Limits: one entry point, compute; no images, no cooperative matrices, no barrier in a called function, no barrier of a
-//! subgroup ([`Error::Unsupported`]). Lanes are the invocations of a workgroup in order.
+//! Limits: one entry point, compute; no images, no cooperative matrices, no barrier in a called function, no barrier of
+//! a subgroup ([`Error::Unsupported`]). Lanes are the invocations of a workgroup in order.
 //! Differs: functions of floats are rounded from f64; drivers are less accurate.
 //!
 //! - `reader`: instructions from words; `types`, `module`: what they declare. `error`: what can go wrong.

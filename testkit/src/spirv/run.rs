@@ -1,7 +1,7 @@
 //! Blocks of a function, in lock step.
 //!
-//! Of the blocks in which lanes are, the first of the module's order runs next, with the lanes that are there. Merge blocks
-//! come after what they merge, so that lanes wait there for the others.
+//! Of the blocks in which lanes are, the first of the module's order runs next, with the lanes that are there. Merge
+//! blocks come after what they merge, so that lanes wait there for the others.
 
 use spirv::{Op, StorageClass};
 

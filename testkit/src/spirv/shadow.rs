@@ -1,7 +1,7 @@
 //! Who accessed a location last: finds races, whatever the order in which invocations ran.
 //!
-//! Time is counted in epochs: a barrier that orders a memory begins a new one, and so does a workgroup. Workgroups run one
-//! after another here, and nothing orders them on a device: accesses of two of them conflict in any epochs.
+//! Time is counted in epochs: a barrier that orders a memory begins a new one, and so does a workgroup. Workgroups run
+//! one after another here, and nothing orders them on a device: accesses of two of them conflict in any epochs.
 
 /// Words of a cell: the last write, atomic and load, each as invocation and epoch, then the first atomic and load.
 const CELL: usize = 8;

@@ -86,7 +86,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// As [`Machine::map`], of two operands and the result's number of bits; `None` in an active lane is the fault of a division.
+    /// As [`Machine::map`], of two operands and the result's number of bits; `None` in an active lane is the fault of a
+    /// division.
     pub fn try_map(
         &mut self,
         instruction: &Instruction,

@@ -14,8 +14,8 @@ use monopour_ir::{Diagnostics, Type, Value, ops};
 /// Invocations along the keys and along the columns.
 pub(super) const COLUMNS: i64 = 8;
 
-/// Groups of invocations along the rows. The rows of a group are as far apart, so that those of neighbouring groups lie side
-/// by side, in other banks.
+/// Groups of invocations along the rows. The rows of a group are as far apart, so that those of neighbouring groups lie
+/// side by side, in other banks.
 fn row_groups(plan: &Plan<'_, '_>) -> i64 {
     plan.invocations / COLUMNS
 }

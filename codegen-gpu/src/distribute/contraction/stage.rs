@@ -39,7 +39,8 @@ pub(super) fn stage(side: &Side, tile: &Tile, lanes: u32, step: i64) -> Option<S
     let positions = if of_rows { tile.threads_m * tile.rows } else { tile.threads_n * tile.column_groups * width };
     let (position_stride, k, elements) = match side.access {
         Access::AlongK => {
-            // Padded by one vector per row where invocations of several rows load at once: the rows begin in other banks.
+            // Padded by one vector per row where invocations of several rows load at once: the rows begin in other
+            // banks.
             let is_one_row = of_rows && tile.threads_n * i64::from(side.lanes) >= BANKS;
             let stride = step + if is_one_row { 0 } else { i64::from(side.lanes) };
             (stride, 1, positions * stride)

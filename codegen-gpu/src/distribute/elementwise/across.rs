@@ -1,9 +1,10 @@
-//! Inputs that a pointwise tile reads across its rows: copied through workgroup memory, so that neighbours read neighbours.
+//! Inputs that a pointwise tile reads across its rows: copied through workgroup memory, so that neighbours read
+//! neighbours.
 //!
 //! Before: invocation `l` loads `x[j, i]` of element `(i, j)`, each neighbour from another line of memory.
 //! After: `copy of x[j, i], neighbours along i; barrier;` and loads from the copy, neighbours along j.
-//! Requires: one pointwise group whose tile has two extents of more than one element, the last and the one that is contiguous
-//! in the inputs; each such input is read by one operand, and written by none.
+//! Requires: one pointwise group whose tile has two extents of more than one element, the last and the one that is
+//! contiguous in the inputs; each such input is read by one operand, and written by none.
 //! Ensures: rows of a copy are one element longer than the tile's, so that its columns lie in different banks.
 
 use super::super::code::Code;
@@ -129,7 +130,8 @@ impl<'c> Across<'c> {
         self.inputs.iter().map(|input| (input.slice, code.load(copies[&input.slice], at, 1))).collect()
     }
 
-    /// The position in a copy. A coordinate of extent 1 may carry that of the dimension before it, with which it is one axis.
+    /// The position in a copy. A coordinate of extent 1 may carry that of the dimension before it, with which it is one
+    /// axis.
     fn place(&self, code: &mut Code<'c, '_>, coordinates: &[Value<'c>]) -> Value<'c> {
         let mut row = code.c(0);
         for coordinate in &coordinates[self.turned..self.rank - 1] {
@@ -149,7 +151,8 @@ fn loops<'c>(code: &mut Code<'c, '_>, op: &TileOp<'c>, coordinates: &[Value<'c>]
     out
 }
 
-/// The slice of an operand in an argument that is contiguous along another coordinate than the last one, and that coordinate.
+/// The slice of an operand in an argument that is contiguous along another coordinate than the last one, and that
+/// coordinate.
 fn across(op: &TileOp, operand: &Operand, last: usize) -> Option<(usize, usize)> {
     let (Source::Slice(slice), Some(linear), Some(outer)) = (operand.source, &operand.linear, &op.outer) else {
         return None;
