@@ -129,7 +129,12 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         tile
     };
     if shuffled_subgroup(gpu).is_some() {
-        return (sized(16, 64), shuffled_product(common_width(8, &contiguous)));
+        let choice = shuffled_product(common_width(8, &contiguous));
+        if few {
+            // Each row is a stream of memory, half of whose cache lines would be lost among 64 streams.
+            return (sized(32, 32), KernelChoice { reduction_step: 16, ..choice });
+        }
+        return (sized(16, 64), choice);
     }
     let rows: i64 = roles.m.iter().map(|d| known(loops.extents[*d])).product();
     if rows <= FEW_ROWS && !few && !gpu.is_cpu_adapter() {
