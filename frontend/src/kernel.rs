@@ -201,7 +201,7 @@ fn gpu_matvec(
         Some(maps) => maps[roles.lhs].dim_positions()?.last() == roles.k.last(),
         None => true,
     };
-    if !along_k || length == 0 || !roles.n.iter().all(|d| loops.extents[*d] == 1) {
+    if !along_k || length <= 1 || !roles.n.iter().all(|d| loops.extents[*d] == 1) {
         return None;
     }
     let rows = roles.batch.iter().chain(&roles.m).map(|d| known(loops.extents[*d])).product();
