@@ -7,7 +7,7 @@ use crate::dispatch::Dispatch;
 use crate::linalg::{self, Loops, known};
 use crate::{attention, products};
 use monopour_contract::{KernelChoice, KernelClass, Sharing};
-use monopour_ir::{Attr, Context, DYNAMIC, Op, Type};
+use monopour_ir::{Attr, Context, DYNAMIC, Op};
 use monopour_program::GpuDescription;
 
 /// Workgroups per dimension that every API takes.
@@ -16,6 +16,15 @@ const MAX_GRID: i64 = 65_535;
 pub(crate) const MAX_GRID_RANK: usize = 3;
 /// Columns of a product that leave most lanes idle.
 const FEW_COLUMNS: i64 = 4;
+/// Rows and columns of a large tile of a product, 64 of which an invocation has.
+const LARGE_TILE: i64 = 128;
+/// Rows and columns of a tile that is transposed: a subgroup's accesses of four bytes are whole lines on both sides.
+const TRANSPOSED_TILE: i64 = 32;
+/// Rows of a product that one invocation has all of.
+const FEW_ROWS: i64 = 8;
+/// Tiles from which on they are large: about as many as the largest GPUs have room for at once, two on each of 132
+/// units, less what the smaller ones need.
+const MANY_TILES: i64 = 192;
 /// Vectors of an attention's rows that one subgroup holds: queries, scores and sums, 24 KiB.
 const HELD_BY_SUBGROUP: i64 = 768;
 
@@ -71,7 +80,7 @@ pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) 
         KernelClass::Generic => gpu_generic(loops, gpu),
     };
     // `rows_tile` merges the loops of its forall itself.
-    if !matches!(choice.class, KernelClass::Row | KernelClass::Attention) {
+    if !matches!(dispatch.class(), KernelClass::Row | KernelClass::Attention) {
         fit_grid(&mut tile, loops);
     }
     Kernel::new(tile, choice)
@@ -100,6 +109,9 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     let extent = |d: Option<&usize>| d.and_then(|d| all.get(*d)).copied().unwrap_or(1);
     // An upper bound of the access width; distribution narrows it for rows that are not multiples of it.
     let contiguous = [extent(roles.n.last()), extent(roles.k.last())];
+    if let Some(kernel) = gpu_matvec(dispatch, (&roles, &all), loops, gpu) {
+        return kernel;
+    }
     // With few columns, lanes lie along the rows.
     let few = roles.n.is_empty() || roles.n.iter().map(|d| known(loops.extents[*d])).product::<i64>() <= FEW_COLUMNS;
     // Batches and all but the last rows and columns are tiled by one.
@@ -117,28 +129,99 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         tile
     };
     if shuffled_subgroup(gpu).is_some() {
-        let choice = KernelChoice {
-            class: KernelClass::Contraction,
-            workgroup_size: [8, 1, 1],
-            register_tile: vec![16, 8],
-            reduction_step: 8,
-            vector_width: common_width(8, &contiguous),
-            sharing: Sharing::Subgroup,
-            subgroup_size: Some(8),
-            ..KernelChoice::default()
-        };
+        let choice = shuffled_product(common_width(8, &contiguous));
+        if few {
+            // Each row is a stream of memory, half of whose cache lines would be lost among 64 streams.
+            return (sized(32, 32), KernelChoice { reduction_step: 16, ..choice });
+        }
         return (sized(16, 64), choice);
     }
+    let rows: i64 = roles.m.iter().map(|d| known(loops.extents[*d])).product();
+    if rows <= FEW_ROWS && !few && !gpu.is_cpu_adapter() {
+        return (sized(rows, 256), few_rows(rows, common_width(4, &contiguous)));
+    }
+    // Twice the rows and columns of an invocation halve what it loads from workgroup memory for each product.
+    let extents = |dims: &[usize]| dims.iter().map(|d| loops.extents[*d]).collect::<Vec<_>>();
+    let is_large =
+        !gpu.is_cpu_adapter() && has_large_tiles(&extents(&roles.batch), &extents(&roles.m), &extents(&roles.n));
+    let (tile, registers, step) = if is_large { (LARGE_TILE, 8, 8) } else { (64, 4, 16) };
     let choice = KernelChoice {
         class: KernelClass::Contraction,
         workgroup_size: [16, 16, 1],
-        register_tile: vec![4, 4],
-        reduction_step: 16,
+        register_tile: vec![registers, registers],
+        reduction_step: step,
         vector_width: common_width(4, &contiguous),
         sharing: unshuffled(gpu),
         ..KernelChoice::default()
     };
-    (sized(64, 64), choice)
+    (sized(tile, tile), choice)
+}
+
+/// A product whose factors are shuffled between the lanes of a subgroup.
+fn shuffled_product(vector_width: i64) -> KernelChoice {
+    KernelChoice {
+        class: KernelClass::Contraction,
+        workgroup_size: [8, 1, 1],
+        register_tile: vec![16, 8],
+        reduction_step: 8,
+        vector_width,
+        sharing: Sharing::Subgroup,
+        subgroup_size: Some(8),
+        ..KernelChoice::default()
+    }
+}
+
+/// A product of few rows on hardware: each invocation has columns of its own, and all rows, so that copies in workgroup
+/// memory would have one reader.
+fn few_rows(rows: i64, vector_width: i64) -> KernelChoice {
+    KernelChoice {
+        class: KernelClass::Contraction,
+        workgroup_size: [64, 1, 1],
+        register_tile: vec![rows, 4],
+        reduction_step: 8,
+        vector_width,
+        sharing: Sharing::None,
+        ..KernelChoice::default()
+    }
+}
+
+/// A matrix times a vector on hardware, the matrix contiguous along the reduction: rows, each reduced by a team.
+fn gpu_matvec(
+    dispatch: &Dispatch,
+    (roles, all): (&products::ContractionLoops, &[i64]),
+    loops: &Loops,
+    gpu: &GpuDescription,
+) -> Option<(Vec<i64>, KernelChoice)> {
+    // Software adapters take 1.3 times as long for rows as for a register tile.
+    let is_asked = !gpu.is_cpu_adapter() && dispatch.producer().is_none();
+    let op = dispatch.contraction().filter(|_| is_asked)?;
+    let last = *roles.m.last()?;
+    let length = roles.k.iter().try_fold(1i64, |n, d| all.get(*d).filter(|e| **e != DYNAMIC).map(|e| n * e))?;
+    let along_k = match linalg::indexing_maps(op) {
+        Some(maps) => maps[roles.lhs].dim_positions()?.last() == roles.k.last(),
+        None => true,
+    };
+    if !along_k || length <= 1 || !roles.n.iter().all(|d| loops.extents[*d] == 1) {
+        return None;
+    }
+    let rows = roles.batch.iter().chain(&roles.m).map(|d| known(loops.extents[*d])).product();
+    let (team, width) = row_team(rows, (length, *all.get(*roles.k.last()?)?), gpu);
+    let mut tile = vec![0; loops.extents.len()];
+    for d in roles.batch.iter().chain(&roles.m).chain(&roles.n) {
+        tile[*d] = 1;
+    }
+    tile[last] = (team.rows * team.held).clamp(1, known(loops.extents[last]));
+    Some((tile, row_choice(&team, width)))
+}
+
+/// Whether a product of static sizes has enough tiles of [`LARGE_TILE`] rows and columns for all units of a GPU.
+fn has_large_tiles(batch: &[i64], rows: &[i64], columns: &[i64]) -> bool {
+    let tiles = |dims: &[i64]| match dims.split_last() {
+        Some((last, others)) => others.iter().product::<i64>() * (last / LARGE_TILE),
+        None => 0,
+    };
+    let is_static = ![batch, rows, columns].concat().contains(&DYNAMIC);
+    is_static && batch.iter().product::<i64>().saturating_mul(tiles(rows)).saturating_mul(tiles(columns)) >= MANY_TILES
 }
 
 /// Part of an image row, and a block of channels.
@@ -173,38 +256,65 @@ fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i6
     let rank = dispatch.row_loops().expect("invariant: the class says that they are rows");
     let rows = known(loops.extents[..rank].iter().map(|e| known(*e)).product());
     let length: i64 = dispatch.inner_extents().iter().map(|e| known(*e)).product();
-    let subgroup = gpu.exact_subgroup_size().map(i64::from).filter(|s| *s > 1);
-    let software = gpu.is_cpu_adapter();
-    // Starting a row should cost little beside its elements.
-    let held = match (software, length) {
-        (true, ..=128) => 4,
-        (true, ..=1024) => 2,
-        _ => 1,
-    };
-    let (invocations, together, shuffles) = match subgroup {
-        Some(size) if software => (if rows >= 128 { 64 } else { size }, held, true),
-        Some(size) if length <= 32 * size => (4 * size, 1, true),
-        _ if length <= 64 => (64, 1, false),
-        _ if length <= 1_024 => (128, 1, false),
-        _ => (256, 1, false),
-    };
-    let subgroups = if shuffles { invocations / subgroup.unwrap_or(1) } else { 1 };
+    let inner = dispatch.inner_extents().last().copied().unwrap_or(1);
+    let (team, width) = row_team(rows, (length, inner), gpu);
     let mut tile = vec![1; rank];
     if let (Some(last), Some(extent)) = (tile.last_mut(), loops.extents[..rank].last()) {
-        *last = (subgroups * together).clamp(1, known(*extent));
+        *last = (team.rows * team.held).clamp(1, known(*extent));
     }
-    let inner = dispatch.inner_extents().last().copied().unwrap_or(1);
-    let choice = KernelChoice {
-        class: KernelClass::Row,
-        workgroup_size: [i32::try_from(invocations).unwrap_or(64), 1, 1],
-        register_tile: vec![together],
-        reduction_step: 1,
-        vector_width: common_width(if software { 8 } else { 4 }, &[inner]),
-        sharing: if shuffles { Sharing::Subgroup } else { Sharing::None },
-        subgroup_size: subgroup.filter(|_| shuffles),
-        ..KernelChoice::default()
+    (tile, row_choice(&team, width))
+}
+
+/// The invocations of a workgroup that reduces rows.
+struct Team {
+    invocations: i64,
+    /// Rows that are reduced side by side, and by one team.
+    rows: i64,
+    held: i64,
+    /// The subgroup size, where partial results pass by shuffles.
+    subgroup: Option<i64>,
+}
+
+/// Teams for rows of `length` elements, the last dimension of which has `inner`, and the width of their accesses: of a
+/// subgroup where its size is known, else of a workgroup. Short rows leave room for several.
+fn row_team(rows: i64, (length, inner): (i64, i64), gpu: &GpuDescription) -> (Team, i64) {
+    let software = gpu.is_cpu_adapter();
+    let width = common_width(if software { 8 } else { 4 }, &[inner]);
+    let subgroup = gpu.exact_subgroup_size().map(i64::from).filter(|size| *size > 1);
+    if let Some(size) = subgroup.filter(|_| software) {
+        // Starting a row should cost little beside its elements.
+        let held = match length {
+            ..=128 => 4,
+            129..=1_024 => 2,
+            _ => 1,
+        };
+        let invocations = if rows >= 128 { 64 } else { size };
+        return (Team { invocations, rows: invocations / size, held, subgroup }, width);
+    }
+    let subgroup = subgroup.filter(|size| length <= 32 * size);
+    let invocations = match (subgroup, length) {
+        (Some(size), _) => 4 * size,
+        (None, ..=64) => 64,
+        (None, ..=1_024) => 128,
+        _ => 256,
     };
-    (tile, choice)
+    let most = subgroup.unwrap_or(invocations);
+    let busy = ((length + width - 1) / width).max(1) as u64;
+    let rows = invocations / most.min(busy.next_power_of_two() as i64);
+    (Team { invocations, rows, held: 1, subgroup }, width)
+}
+
+fn row_choice(team: &Team, width: i64) -> KernelChoice {
+    KernelChoice {
+        class: KernelClass::Row,
+        workgroup_size: [i32::try_from(team.invocations).unwrap_or(64), 1, 1],
+        register_tile: vec![team.held],
+        reduction_step: 1,
+        vector_width: width,
+        sharing: if team.subgroup.is_some() { Sharing::Subgroup } else { Sharing::None },
+        subgroup_size: team.subgroup,
+        ..KernelChoice::default()
+    }
 }
 
 /// Rows of queries that share keys; all keys in turn. With shuffles one subgroup holds the rows in registers, else the
@@ -243,11 +353,14 @@ fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription) -> (Vec<i64>, Kernel
 }
 
 fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
+    if let Some(turned) = turned_loop(dispatch, loops).filter(|_| !gpu.is_cpu_adapter()) {
+        return gpu_transpose(turned, loops);
+    }
     // On a software adapter one subgroup walks a long contiguous range; hardware hides latency by many invocations.
     let (invocations, widest, target) =
         if gpu.is_cpu_adapter() { (8, 8, task_elements(loops, 16_384)) } else { (256, 4, 1_024) };
     let tile = contiguous_tile(loops, target);
-    let width = elementwise_width(dispatch.root, loops, (&tile, widest), gpu);
+    let width = elementwise_width(dispatch.root, loops, (&tile, widest));
     let choice = KernelChoice {
         class: KernelClass::Elementwise,
         workgroup_size: [invocations, 1, 1],
@@ -259,13 +372,41 @@ fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     (tile, choice)
 }
 
-/// Lanes of one access: a divisor of every contiguous run of a tile, and of where it begins.
-fn elementwise_width(root: Op, loops: &Loops, (tile, widest): (&[i64], i64), gpu: &GpuDescription) -> i64 {
-    let element = root.result(0).ty().element();
-    let in_vectors = match element.float_width() {
-        Some(16) => element != Type::f16(root.context()) || gpu.has_wide_halves(),
-        width => width == Some(32),
+/// The loop along which an input is contiguous, if that is another one than the last, along which the result is.
+fn turned_loop(dispatch: &Dispatch, loops: &Loops) -> Option<usize> {
+    let root = dispatch.root;
+    let maps = linalg::indexing_maps(root).filter(|_| linalg::is_elementwise(root) && root.num_results() == 1)?;
+    let (inputs, result) = maps.split_at(linalg::num_inputs(root));
+    let last = loops.extents.len().checked_sub(1).filter(|_| result.iter().all(|m| m.is_identity()))?;
+    let innermost = inputs.iter().filter_map(|map| {
+        let dims = map.dim_positions()?;
+        dims.last().copied().filter(|d| *d != last && dims.contains(&last))
+    });
+    innermost.into_iter().next().filter(|d| loops.tileable[*d] && loops.tileable[last])
+}
+
+/// A transposed input: square tiles, whose elements pass through workgroup memory.
+fn gpu_transpose(turned: usize, loops: &Loops) -> (Vec<i64>, KernelChoice) {
+    let last = loops.extents.len() - 1;
+    let mut tile: Vec<i64> = loops.tileable.iter().map(|t| i64::from(*t)).collect();
+    for d in [turned, last] {
+        tile[d] = TRANSPOSED_TILE.min(known(loops.extents[d]));
+    }
+    let choice = KernelChoice {
+        class: KernelClass::Elementwise,
+        workgroup_size: [256, 1, 1],
+        register_tile: vec![1],
+        reduction_step: 1,
+        vector_width: 1,
+        sharing: Sharing::Workgroup,
+        ..KernelChoice::default()
     };
+    (tile, choice)
+}
+
+/// Lanes of one access: a divisor of every contiguous run of a tile, and of where it begins.
+fn elementwise_width(root: Op, loops: &Loops, (tile, widest): (&[i64], i64)) -> i64 {
+    let in_vectors = matches!(root.result(0).ty().element().float_width(), Some(16 | 32));
     let (Some(extent), Some(cut), true) = (loops.extents.last(), tile.last(), in_vectors) else { return 1 };
     if *extent == DYNAMIC {
         return 1;

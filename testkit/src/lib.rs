@@ -4,7 +4,7 @@
 //!   `mlir-opt`.
 //! - [`mod@evaluate`] is the reference evaluator; [`approx`] compares with tolerance, [`host_tensor`] holds the values.
 //! - [`evaluate::lifetimes`] checks the lifetimes of buffers; [`batch`] runs bufferized functions natively.
-//! - [`barriers`] and [`bounds`] check distributed GPU kernels.
+//! - [`barriers`] and [`bounds`] check distributed GPU kernels; [`spirv`] runs emitted ones.
 //! - [`suite`] is the list of op cases that every backend runs; [`text`] builds programs.
 //! - Random programs, by [`random`]: [`generate`] (products), [`generate_graphs`] (tensor graphs), [`generate_guards`]
 //!   (undefined cases), [`generate_functions`] (bufferization), [`generate_memrefs`] (deallocation).
@@ -35,6 +35,7 @@ pub mod oracle;
 pub mod programs;
 pub mod random;
 pub mod runner;
+pub mod spirv;
 pub mod suite;
 pub mod text;
 

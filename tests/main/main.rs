@@ -14,6 +14,7 @@ mod ends;
 mod example;
 mod explained;
 mod host;
+mod interpreted;
 mod long_models;
 #[path = "../../runtime/examples/serve/measure.rs"]
 mod measure;

@@ -1,6 +1,7 @@
 //! The op suite's cases that a device without optional features refuses: WGSL has no such type there.
 
-const DOUBLE: &str = "it has no 64-bit floats (G0002)";
+/// The reason for 64-bit floats.
+pub const DOUBLE: &str = "it has no 64-bit floats (G0002)";
 const WIDE: &str = "it has no 64-bit integers (G0002)";
 
 /// Case and reason.

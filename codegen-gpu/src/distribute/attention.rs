@@ -33,7 +33,6 @@ use super::code::{Code, gcd};
 use super::evaluate::{Evaluator, is_vectorizable};
 use super::fitted::FittedChoice;
 use super::locals::Scratch;
-use super::model::TileOp;
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use form::Form;
 use monopour_contract::{KernelClass, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS};
@@ -96,13 +95,11 @@ fn lanes(form: &Form, kernel: &FittedChoice, neighbours: i64) -> Lanes {
         let divides = |l: &u32| *l <= kernel.vector_width && extent % i64::from(*l) == 0;
         [8, 4, 2].into_iter().find(divides).filter(|_| fits).unwrap_or(1)
     };
-    let halves = kernel.native_halves;
-    let in_vectors = |op: &TileOp| is_vectorizable(op, halves);
-    let on_results = form.after.iter().all(|op| in_vectors(op)) && in_vectors(form.weights);
+    let on_results = form.after.iter().all(|op| is_vectorizable(op)) && is_vectorizable(form.weights);
     Lanes {
-        size: widest(form.size, form.queries.is_vectorizable(halves) && form.keys.is_vectorizable(halves)),
-        keys: widest(gcd(neighbours, form.count.facts.divisor), form.pointwise.iter().all(|op| in_vectors(op))),
-        width: widest(form.width, form.weighted.is_vectorizable(halves) && on_results),
+        size: widest(form.size, form.queries.is_vectorizable() && form.keys.is_vectorizable()),
+        keys: widest(gcd(neighbours, form.count.facts.divisor), form.pointwise.iter().all(|op| is_vectorizable(op))),
+        width: widest(form.width, form.weighted.is_vectorizable() && on_results),
     }
 }
 

@@ -118,7 +118,7 @@ fn plan<'c, 'm>(
     let axes = axes::axes(op, &inputs, neighbours)?;
     let evaluator = &Evaluator { along: axes.column, ..body.clone() };
     let (rows, columns) = (axes.extent(axes.row), axes.extent(axes.column));
-    let widest = match ops.iter().all(|op| is_vectorizable(op, kernel.native_halves)) {
+    let widest = match ops.iter().all(|op| is_vectorizable(op)) {
         // Workgroup memory has no wider vectors.
         true if kernel.staged => kernel.vector_width.min(4),
         true => kernel.vector_width,

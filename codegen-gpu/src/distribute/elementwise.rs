@@ -2,7 +2,10 @@
 //!
 //! Before: `linalg.generic` ops over a tile of `sizes`.
 //! After: `scf.for %i = 0 to ceil(total / invocations)`: invocation `l` computes element (or vector) `%i * invocations + l`.
+//! Inputs that are read across the rows of the tile pass through workgroup memory first ([`across`]).
 //! Ensures: groups are separated by barriers; an intermediate of one group never reaches memory unless a later group reads it.
+
+mod across;
 
 use super::code::Code;
 use super::evaluate::{Evaluator, Point, Reach, is_vectorizable};
@@ -11,6 +14,7 @@ use super::groups::{self, Group};
 use super::locals::{self, Scratch};
 use super::model::{Base, Size, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
+use across::Across;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Value};
 use monopour_program::GpuDescription;
@@ -24,16 +28,17 @@ impl Strategy for Elementwise {
         &self,
         body: &Evaluator<'c, 'm>,
         kernel: &FittedChoice,
-        _: &GpuDescription,
+        device: &GpuDescription,
     ) -> Result<Box<dyn KernelPlan<'c, 'm> + 'm>, Declined> {
         let model = body.model;
         if !model.is_straight() {
             return Err(Declined::NotAsked);
         }
         let groups = groups::split(model);
-        let lanes = choose_lanes(body, &groups, kernel);
+        let across = Across::of(body, &groups, kernel, device);
+        let lanes = if across.is_some() { 1 } else { choose_lanes(body, &groups, kernel) };
         let pointwise = groups.len() == 1 && model.ops.iter().all(|op| op.outer.is_some() && op.inner().is_empty());
-        Ok(Box::new(Plan { lanes, pointwise, in_memory: locals::in_memory(model, &groups, &[]), groups }))
+        Ok(Box::new(Plan { lanes, pointwise, in_memory: locals::in_memory(model, &groups, &[]), groups, across }))
     }
 }
 
@@ -45,6 +50,7 @@ struct Plan<'c> {
     lanes: u32,
     /// Local buffers that need memory.
     in_memory: Vec<Base>,
+    across: Option<Across<'c>>,
 }
 
 impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c> {
@@ -62,7 +68,14 @@ impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c> {
         let linear = code.linear_id(site.kernel.workgroup_size);
         // A local buffer that stays in registers is not stored.
         let keep = |base: Base| evaluator.buffers.contains_key(&base);
-        write_groups(code, &evaluator, &self.groups, site.kernel, (linear, self.lanes), &keep)?;
+        match (&self.across, &self.groups[..]) {
+            (Some(across), [group]) => {
+                let copies = across.copy(code, site.func, &evaluator, (linear, site.kernel.invocations()))?;
+                let given = |code: &mut Code<'c, '_>, at: &[Value<'c>]| across.load(code, &copies, at);
+                spread(code, &evaluator, group, site.kernel, (linear, 1), (&keep, &given))?;
+            }
+            _ => write_groups(code, &evaluator, &self.groups, site.kernel, (linear, self.lanes), &keep)?,
+        }
         Ok(scratch)
     }
 }
@@ -72,7 +85,7 @@ impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c> {
 fn choose_lanes(evaluator: &Evaluator<'_, '_>, groups: &[Group], kernel: &FittedChoice) -> u32 {
     let [group] = groups else { return 1 };
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
-    let in_vectors = !group.serial && ops.iter().all(|op| is_vectorizable(op, kernel.native_halves));
+    let in_vectors = !group.serial && ops.iter().all(|op| is_vectorizable(op));
     let Some(last) = group.sizes.last().filter(|_| in_vectors) else { return 1 };
     let fits = |lanes: u32| {
         last.facts.divisor % i64::from(lanes) == 0
@@ -131,11 +144,14 @@ pub(super) fn write_groups<'c>(
         if group.serial {
             serial(code, evaluator, &evaluator.model.ops[group.ops[0]], by.0)?;
         } else {
-            spread(code, evaluator, group, kernel, by, keep)?;
+            spread(code, evaluator, group, kernel, by, (keep, &|_, _| HashMap::new()))?;
         }
     }
     Ok(())
 }
+
+/// The values of slices that are known at a point before its ops are computed.
+type Given<'c, 'a> = dyn Fn(&mut Code<'c, '_>, &[Value<'c>]) -> HashMap<usize, Value<'c>> + 'a;
 
 fn spread<'c>(
     code: &mut Code<'c, '_>,
@@ -143,7 +159,7 @@ fn spread<'c>(
     group: &Group<'c>,
     kernel: &FittedChoice,
     (linear, lanes): (Value<'c>, u32),
-    keep: &dyn Fn(Base) -> bool,
+    (keep, given): (&dyn Fn(Base) -> bool, &Given<'c, '_>),
 ) -> Result<(), Diagnostics> {
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
     let axes = axes(&ops, &group.sizes);
@@ -168,7 +184,8 @@ fn spread<'c>(
         let condition = (!exact).then(|| code.less(item, total));
         code.guarded(condition, |code| {
             let coordinates = coordinates(code, item, &extents, &axes, lanes);
-            let mut point = Point { coordinates, lanes, held: HashMap::new() };
+            let given = given(code, &coordinates);
+            let mut point = Point { given, ..Point::new(coordinates, lanes) };
             for op in &ops {
                 evaluator.evaluate(code, op, &mut point)?;
             }

@@ -5,7 +5,7 @@
 
 use super::code::{Code, gcd};
 use super::model::{Base, Model, Operand, Slice, Source, TileOp};
-use super::types::is_short_float;
+use super::types::is_vector_float;
 use super::{body, indices};
 use crate::error;
 use monopour_ir::ops;
@@ -20,6 +20,14 @@ pub(super) struct Point<'c> {
     pub(super) lanes: u32,
     /// Registers of the slices that were written here.
     pub(super) held: HashMap<usize, Value<'c>>,
+    /// Values of the slices that were loaded before.
+    pub(super) given: HashMap<usize, Value<'c>>,
+}
+
+impl<'c> Point<'c> {
+    pub(super) fn new(coordinates: Vec<Value<'c>>, lanes: u32) -> Self {
+        Self { coordinates, lanes, held: HashMap::new(), given: HashMap::new() }
+    }
 }
 
 /// Emits the code of tile ops.
@@ -183,6 +191,9 @@ impl<'c, 'a> Evaluator<'c, 'a> {
             Source::Scalar(value) => return Ok(value),
             Source::Slice(s) => s,
         };
+        if let Some(value) = point.given.get(&s) {
+            return Ok(*value);
+        }
         let held = point.held.get(&s).copied();
         if let Some(value) = held.filter(|_| self.is_pointwise(op, operand)) {
             return Ok(value);
@@ -368,12 +379,11 @@ fn all<'c>(loops: &[Option<Value<'c>>]) -> Vec<Value<'c>> {
     loops.iter().map(|l| l.expect("invariant: every loop has a value here")).collect()
 }
 
-/// Whether the body of `op` can be computed on vectors: lane by lane ops on 32-bit types.
-pub(super) fn is_vectorizable(op: &TileOp, native_halves: bool) -> bool {
+/// Whether the body of `op` can be computed on vectors: lane by lane ops on 32-bit types and short floats.
+pub(super) fn is_vectorizable(op: &TileOp) -> bool {
     let Some(body) = op.body else { return true };
-    let float = |t: Type| t.float_width() == Some(32) || is_short_float(t, native_halves);
-    let lane = |t: Type| float(t) || matches!(t.integer_width(), Some(1 | 32));
-    let memory = |t: Type| float(t) || t.integer_width() == Some(32);
+    let lane = |t: Type| is_vector_float(t) || matches!(t.integer_width(), Some(1 | 32));
+    let memory = |t: Type| is_vector_float(t) || t.integer_width() == Some(32);
     let body_fits = body.ops().iter().all(|o| {
         o.is(ops::linalg::YIELD)
             || (matches!(o.dialect(), "arith" | "math")
@@ -403,7 +413,7 @@ impl<'c> Evaluator<'c, '_> {
                 result
             });
         }
-        let point = Point { coordinates: vec![], lanes: 1, held: HashMap::new() };
+        let point = Point::new(vec![], 1);
         let carried = vec![None; op.outputs().len()];
         let results = self.step(code, op, loops, &point, &carried)?;
         for (output, value) in op.outputs().iter().zip(results) {

@@ -40,7 +40,9 @@ impl FittedChoice {
         if invocations > offered {
             return Err(error::over_limit(func, "invocations per workgroup", invocations as u64, offered as u64));
         }
-        let widest = if device.has(monopour_program::GpuFeature::Int64) { 8 } else { 4 };
+        // Eight lanes are four words of 64 bits: there is none for eight halves that stay halves.
+        let has_eight = device.has(monopour_program::GpuFeature::Int64) && device.has_wide_halves();
+        let widest = if has_eight { 8 } else { 4 };
         // Lane counts are powers of two.
         let vector_width = 1 << choice.vector_width.clamp(1, widest).ilog2();
         Ok(Self {

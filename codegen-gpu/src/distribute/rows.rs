@@ -29,7 +29,7 @@ use super::iterations;
 use super::locals::Scratch;
 use super::model::{Base, Model, Size, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
-use super::types::is_short_float;
+use super::types::is_vector_float;
 use combine::Combine;
 use forms::{Form, Forms, same_sizes, stripped};
 use monopour_contract::KernelClass;
@@ -241,6 +241,28 @@ impl<'c> Plan<'c, '_> {
         sweep.body.iter().flat_map(of).collect()
     }
 
+    /// Whether an invocation stores at the end what another one has loaded: results that start from a buffer's old
+    /// values, loaded by all lanes of a team, or by the lanes and teams that are clamped into range.
+    fn stores_behind_others(&self, rows_are_clamped: bool, chunks_are_clamped: bool) -> bool {
+        let mut written: Vec<usize> = vec![];
+        let (mut narrow, mut wide) = (false, false);
+        for step in &self.steps {
+            let starts = step.writes.iter().filter(|_| step.kind == Kind::Reduce);
+            for form in step.reads.iter().flatten().chain(starts).filter(|f| !written.contains(f)) {
+                let at = &self.forms.all[*form];
+                let is_stored = self.steps.iter().any(|s| s.writes.contains(form));
+                if is_stored && matches!(at.base, Base::Argument(_)) {
+                    *(if at.is_narrow() { &mut narrow } else { &mut wide }) = true;
+                }
+            }
+            written.extend(&step.writes);
+        }
+        let shared = narrow && (self.team.size > 1 || rows_are_clamped);
+        let clamped = wide && self.resident && (rows_are_clamped || chunks_are_clamped);
+        // Skipped turns leave no barrier that all reach; software adapters run a subgroup in lock step.
+        !self.idle_teams_skip && (shared || clamped)
+    }
+
     /// Bytes of workgroup memory for partial results: the most of any sweep, at least four bytes per value.
     fn workgroup_bytes(&self, kernel: &FittedChoice) -> u64 {
         if !self.team.workgroup_memory || self.team.size == 1 {
@@ -372,11 +394,8 @@ fn choose_lanes(
     kernel: &FittedChoice,
 ) -> u32 {
     let divisor = axes.last().map_or(1, |a| a.extent.unwrap_or(a.size.facts.divisor));
-    let four_bytes = |f: &Form| {
-        let (float, integer) = (f.element.float_width(), f.element.integer_width());
-        float == Some(32) || integer == Some(32) || is_short_float(f.element, kernel.native_halves)
-    };
-    if !steps.iter().all(|s| is_vectorizable(s.op, kernel.native_halves)) || !forms.all.iter().all(four_bytes) {
+    let fits_vectors = |f: &Form| is_vector_float(f.element) || f.element.integer_width() == Some(32);
+    if !steps.iter().all(|s| is_vectorizable(s.op)) || !forms.all.iter().all(fits_vectors) {
         return 1;
     }
     let fits =

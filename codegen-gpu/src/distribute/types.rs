@@ -31,6 +31,11 @@ pub(super) fn is_short_float(ty: Type, native_halves: bool) -> bool {
     ty.float_width() == Some(16) && !(native_halves && ty == Type::f16(ty.context()))
 }
 
+/// Whether vectors have elements of this float type: of 32 bits, or of 16 in whatever form.
+pub(super) fn is_vector_float(ty: Type) -> bool {
+    matches!(ty.float_width(), Some(16 | 32))
+}
+
 /// Checks that every type of a distributed kernel exists on the device.
 pub(super) fn check(func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
     let of = |op: Op, ty: Type| match missing(ty.element(), device) {

@@ -9,14 +9,13 @@ use monopour_ir::typed::gpu::{AllReduceOperation as A, Dimension, ShuffleMode, d
 use monopour_ir::{Diagnostics, Op};
 use monopour_program::GpuFeature;
 use naga::{
-    Barrier, BuiltIn, CollectiveOperation, Expression, GatherMode, Literal, ScalarKind, Statement,
-    SubgroupOperation as S,
+    BuiltIn, CollectiveOperation, Expression, GatherMode, Literal, ScalarKind, Statement, SubgroupOperation as S,
 };
 
 pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     match op.name() {
         ops::gpu::BARRIER => {
-            kernel.push(Statement::ControlBarrier(Barrier::WORK_GROUP | Barrier::STORAGE));
+            kernel.push(Statement::ControlBarrier(kernel.ordered));
             Ok(())
         }
         ops::gpu::SHUFFLE => shuffle(kernel, op),

@@ -8,7 +8,7 @@ use monopour_ir::ops;
 use monopour_ir::typed::gpu;
 use monopour_ir::{Block, Diagnostics, Op, Type, Value, WalkOrder};
 use monopour_program::{Access, GpuFeature};
-use naga::{AddressSpace, BinaryOperator as B, Expression, Scalar, ScalarKind, StorageAccess, TypeInner};
+use naga::{AddressSpace, Barrier, BinaryOperator as B, Expression, Scalar, ScalarKind, StorageAccess, TypeInner};
 
 /// The entry of a buffer of single 16-bit floats.
 const U16: Scalar = Scalar { kind: ScalarKind::Uint, width: 2 };
@@ -83,6 +83,23 @@ impl Form {
             _ => 1,
         }
     }
+}
+
+/// The memory through which the invocations of a workgroup exchange values: its own, and storage where an argument is
+/// both loaded and stored.
+pub(super) fn exchanged(func: Op, body: Block) -> Barrier {
+    let is_workgroup = |op: &Op| {
+        op.result(0).ty().memref_space().and_then(gpu::AddressSpace::of) == Some(gpu::AddressSpace::Workgroup)
+    };
+    let is_exchanged = |arg: Value| {
+        let uses = arg.uses();
+        let some = |end: &str| uses.iter().any(|u| accessed(u.op).is_some() && u.op.name().ends_with(end));
+        some(".load") && some(".store")
+    };
+    let mut ordered = Barrier::empty();
+    ordered.set(Barrier::WORK_GROUP, func.find_all(ops::memref::ALLOCA).iter().any(is_workgroup));
+    ordered.set(Barrier::STORAGE, body.args().into_iter().any(is_exchanged));
+    if ordered.is_empty() { Barrier::WORK_GROUP } else { ordered }
 }
 
 /// Declares an argument as a storage buffer.

@@ -21,8 +21,8 @@
 //! `vec4<u64>` in memory: on adapters with 64-bit integers one wide access costs as much as a narrow one.
 //!
 //! The files: one per dialect (`arith`, `math`, `memref`, `vector`, `scf`, `gpu`), `module` (the builder), `types`,
-//! `scalars` (scalar arguments), `convert`, `bits`, and the representations `narrow`, `packed`, `short_float`
-//! (bf16, f16) and `wide` (f64).
+//! `scalars` (scalar arguments), `convert`, `bits`, the representations `narrow`, `packed`, `short_float`
+//! (bf16, f16) and `wide` (f64), and `words` (passes over SPIR-V).
 
 mod arith;
 mod bits;
@@ -39,6 +39,7 @@ mod short_float;
 mod types;
 mod vector;
 mod wide;
+mod words;
 
 use crate::error;
 use module::Kernel;
@@ -86,6 +87,7 @@ fn translate(module: &Module, kernel_func: Op) -> Result<(GpuKernel, naga::Modul
     let body = kernel_func.body().ok_or_else(|| error::not_a_tile(kernel_func, "the function has no body"))?;
     let mut kernel = Kernel::new(kernel_func);
     let bindings = bind_arguments(&mut kernel, kernel_func, body)?;
+    kernel.ordered = memref::exchanged(kernel_func, body);
     let scalars = scalars::bind(&mut kernel, kernel_func, body, bindings.len() as u32)?;
     emit_block(&mut kernel, body)?;
     let features: Vec<GpuFeature> = kernel.features.iter().copied().collect();
@@ -174,7 +176,9 @@ fn write((kernel, mut module): (GpuKernel, naga::Module)) -> Result<GpuKernel, S
     let (name, wgsl) = entry_name(&module.entry_points[0].name, text).ok_or("it has no entry point")?;
     module.entry_points[0].name.clone_from(&name);
     let info = validate(&module)?;
-    let spirv = spirv(&module, &info, &name).map_err(|e| e.to_string())?;
+    let mut spirv = spirv(&module, &info, &name).map_err(|e| e.to_string())?;
+    words::narrow_barriers(&mut spirv);
+    words::drop_uniform_halves(&mut spirv);
     Ok(GpuKernel { name, wgsl, spirv, ..kernel })
 }
 
@@ -213,6 +217,8 @@ fn spirv(module: &naga::Module, info: &naga::valid::ModuleInfo, name: &str) -> R
         zero_initialize_workgroup_memory: spv::ZeroInitializeWorkgroupMemoryMode::None,
         force_loop_bounding: false,
         emit_int_div_checks: false,
+        // No compute shader has such inputs, and NVIDIA's drivers lack the feature.
+        use_storage_input_output_16: false,
         ..spv::Options::default()
     };
     options.bounds_check_policies = naga::proc::BoundsCheckPolicies::default();

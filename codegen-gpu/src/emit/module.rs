@@ -5,8 +5,8 @@ use monopour_contract::attributes;
 use monopour_ir::{Op, Value};
 use monopour_program::GpuFeature;
 use naga::{
-    AddressSpace, BinaryOperator, BuiltIn, Expression, Function, FunctionArgument, GlobalVariable, Handle, Literal,
-    LocalVariable, MathFunction, Module, Scalar, ScalarKind, Span, Statement, Type, TypeInner, UnaryOperator,
+    AddressSpace, Barrier, BinaryOperator, BuiltIn, Expression, Function, FunctionArgument, GlobalVariable, Handle,
+    Literal, LocalVariable, MathFunction, Module, Scalar, ScalarKind, Span, Statement, Type, TypeInner, UnaryOperator,
     VectorSize,
 };
 use std::collections::{BTreeSet, HashMap};
@@ -69,6 +69,8 @@ pub(super) struct Kernel<'c> {
     pub(super) wide_halves: bool,
     /// Whether buffers of single 16-bit floats are arrays of u16.
     pub(super) short_entries: bool,
+    /// The memory that barriers order.
+    pub(super) ordered: Barrier,
 }
 
 impl<'c> Kernel<'c> {
@@ -77,6 +79,7 @@ impl<'c> Kernel<'c> {
         Self {
             wide_halves: has(attributes::WIDE_HALVES),
             short_entries: has(attributes::SHORT_ENTRIES),
+            ordered: Barrier::WORK_GROUP,
             module: Module::default(),
             function: Function::default(),
             blocks: vec![naga::Block::new()],

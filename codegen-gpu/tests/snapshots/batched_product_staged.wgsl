@@ -46,7 +46,6 @@ fn kernel(@builtin(workgroup_id) workgroup_: vec3<u32>, @builtin(local_invocatio
         }
         let _e105 = local_1;
         let _e106 = local_2;
-        storageBarrier();
         workgroupBarrier();
         let _e107 = (_e103 + _e70);
         let _e112 = arg0_[(((((_e28 * 256i) + (_e26 * 256i)) + _e71) + _e107) >> 2u)];
@@ -55,7 +54,6 @@ fn kernel(@builtin(workgroup_id) workgroup_: vec3<u32>, @builtin(local_invocatio
         shared_1[(_e74 >> 2u)] = _e120;
         let _e129 = arg1_[(((_e35 + (_e80 * 32i)) + (_e103 + _e85)) >> 2u)];
         shared_1[(((_e80 * 12i) + _e85) >> 2u)] = _e129;
-        storageBarrier();
         workgroupBarrier();
         let _e136 = shared_[(_e60 >> 2u)];
         let _e140 = shared_[((_e60 + 4i) >> 2u)];

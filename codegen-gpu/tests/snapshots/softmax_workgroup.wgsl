@@ -14,7 +14,6 @@ fn kernel(@builtin(workgroup_id) workgroup_: vec3<u32>, @builtin(local_invocatio
     let _e54 = select(select(max(_e37.x, _e37.z), _e37.z, ((bitcast<u32>(_e37.z) & 2147483647u) > 2139095040u)), _e37.x, ((bitcast<u32>(_e37.x) & 2147483647u) > 2139095040u));
     let _e67 = select(select(max(_e37.y, _e37.w), _e37.w, ((bitcast<u32>(_e37.w) & 2147483647u) > 2139095040u)), _e37.y, ((bitcast<u32>(_e37.y) & 2147483647u) > 2139095040u));
     shared_[_e18] = select(select(max(_e54, _e67), _e67, ((bitcast<u32>(_e67) & 2147483647u) > 2139095040u)), _e54, ((bitcast<u32>(_e54) & 2147483647u) > 2139095040u));
-    storageBarrier();
     workgroupBarrier();
     let _e82 = (_e22 < 4i);
     if _e82 {
@@ -26,7 +25,6 @@ fn kernel(@builtin(workgroup_id) workgroup_: vec3<u32>, @builtin(local_invocatio
         let _e119 = shared_[(_e18 + 12i)];
         shared_[_e18] = select(select(max(_e116, _e119), _e119, ((bitcast<u32>(_e119) & 2147483647u) > 2139095040u)), _e116, ((bitcast<u32>(_e116) & 2147483647u) > 2139095040u));
     }
-    storageBarrier();
     workgroupBarrier();
     let _e134 = (_e22 < 1i);
     if _e134 {
@@ -38,15 +36,12 @@ fn kernel(@builtin(workgroup_id) workgroup_: vec3<u32>, @builtin(local_invocatio
         let _e171 = shared_[(_e18 + 3i)];
         shared_[_e18] = select(select(max(_e168, _e171), _e171, ((bitcast<u32>(_e171) & 2147483647u) > 2139095040u)), _e168, ((bitcast<u32>(_e168) & 2147483647u) > 2139095040u));
     }
-    storageBarrier();
     workgroupBarrier();
     let _e186 = (_e18 - _e22);
     let _e188 = shared_[_e186];
-    storageBarrier();
-    workgroupBarrier();
     let _e191 = exp((_e37 - vec4(_e188)));
+    workgroupBarrier();
     shared_[_e18] = ((_e191.x + _e191.z) + (_e191.y + _e191.w));
-    storageBarrier();
     workgroupBarrier();
     if _e82 {
         let _e201 = shared_[_e18];
@@ -55,7 +50,6 @@ fn kernel(@builtin(workgroup_id) workgroup_: vec3<u32>, @builtin(local_invocatio
         let _e212 = shared_[(_e18 + 12i)];
         shared_[_e18] = (((_e201 + _e204) + _e208) + _e212);
     }
-    storageBarrier();
     workgroupBarrier();
     if _e134 {
         let _e216 = shared_[_e18];
@@ -64,11 +58,8 @@ fn kernel(@builtin(workgroup_id) workgroup_: vec3<u32>, @builtin(local_invocatio
         let _e227 = shared_[(_e18 + 3i)];
         shared_[_e18] = (((_e216 + _e219) + _e223) + _e227);
     }
-    storageBarrier();
     workgroupBarrier();
     let _e231 = shared_[_e186];
-    storageBarrier();
-    workgroupBarrier();
     if (_e26 < 3i) {
         arg1_[(_e33 >> 2u)] = (_e191 / vec4((_e231 + 0f)));
     }

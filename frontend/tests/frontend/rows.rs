@@ -183,7 +183,7 @@ fn a_maximum_with_its_position_is_one_dispatch_of_two_results() {
 fn a_row_counter_counts_from_the_tiles_first_row() {
     // 1,000 rows: many tiles, and a body with `linalg.index` of the row.
     let mut p = Program::new();
-    let x = p.arg(&[1000, 3]);
+    let x = p.arg(&[1000, 512]);
     let body = "%i = linalg.index 0 : index\n    %n = arith.index_cast %i : index to i32\n    %s = arith.sitofp %n : i32 to f32\n    \
                 %c = arith.mulf %s, %p0 : f32";
     let y = p.reduce(&x, body, "arith.addf");

@@ -7,4 +7,5 @@ mod lifetimes;
 mod oracle;
 mod programs;
 mod runner;
+mod spirv;
 mod suite;

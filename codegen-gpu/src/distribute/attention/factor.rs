@@ -4,7 +4,7 @@ use super::super::body;
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach};
 use super::super::model::{Operand, Source, TileOp};
-use super::super::types::is_short_float;
+use super::super::types::is_vector_float;
 use monopour_ir::{Block, Diagnostics, Op, Type, Value, bodies};
 use std::collections::{BTreeSet, HashMap};
 
@@ -40,12 +40,12 @@ impl<'c, 'm> Factor<'c, 'm> {
     }
 
     /// Whether it can be computed on vectors of neighbours: of 32-bit types and short floats, at static strides.
-    pub(super) fn is_vectorizable(&self, native_halves: bool) -> bool {
-        let float = |ty: Type| ty.float_width() == Some(32) || is_short_float(ty, native_halves);
-        let lane = |ty: Type| float(ty) || matches!(ty.integer_width(), Some(1 | 32));
+    pub(super) fn is_vectorizable(&self) -> bool {
+        let lane = |ty: Type| is_vector_float(ty) || matches!(ty.integer_width(), Some(1 | 32));
         let four_bytes = |i: &usize| {
             let ty = self.op.body.map(|b| b.arg(*i).ty());
-            self.op.operands[*i].linear.is_some() && ty.is_some_and(|ty| float(ty) || ty.integer_width() == Some(32))
+            self.op.operands[*i].linear.is_some()
+                && ty.is_some_and(|ty| is_vector_float(ty) || ty.integer_width() == Some(32))
         };
         self.inputs.iter().all(four_bytes) && self.needed().iter().flat_map(|op| op.results()).all(|v| lane(v.ty()))
     }

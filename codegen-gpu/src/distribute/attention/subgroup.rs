@@ -51,7 +51,7 @@ pub(super) fn write<'c>(
     lanes: u32,
 ) -> Result<(), Diagnostics> {
     let zero = code.c(0);
-    let rows = tile::rows(code, plan, zero, plan.rows, plan.rows);
+    let rows = tile::rows(code, plan, zero, (plan.rows, 1), plan.rows);
     let columns = tile::columns(code, plan, lane, i64::from(lanes));
     let mut writer = Writer { evaluator, plan, lane, lanes, rows, columns, queries: vec![] };
     writer.queries = writer.queries(code)?;

@@ -6,7 +6,6 @@ use super::super::model::{Base, Source, TileOp};
 use super::plan::Plan;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Type, Value};
-use std::collections::HashMap;
 
 /// A position, clamped, and whether it is in range; `None`: statically.
 #[derive(Clone, Copy)]
@@ -25,19 +24,19 @@ pub(super) fn spot<'c>(code: &mut Code<'c, '_>, at: Value<'c>, extent: Value<'c>
     Spot { at: code.min(at, last), guard: Some(guard) }
 }
 
-/// `count` rows from `first` on; `most` rows of the tile are computed.
+/// `count` rows from `first` on, `distance` apart; `most` rows of the tile are computed.
 pub(super) fn rows<'c>(
     code: &mut Code<'c, '_>,
     plan: &Plan<'c, '_>,
     first: Value<'c>,
-    count: i64,
+    (count, distance): (i64, i64),
     most: i64,
 ) -> Vec<Spot<'c>> {
     let Some((_, extent)) = plan.form.row else {
         let (zero, one) = (code.c(0), code.c(1));
         return (0..count)
             .map(|r| {
-                let at = code.add_const(first, r);
+                let at = code.add_const(first, r * distance);
                 if most == 1 { Spot { at: zero, guard: None } } else { spot(code, at, one, 1, false) }
             })
             .collect();
@@ -45,7 +44,7 @@ pub(super) fn rows<'c>(
     let known = extent.exact().is_some_and(|rows| rows >= most);
     (0..count)
         .map(|r| {
-            let at = code.add_const(first, r);
+            let at = code.add_const(first, r * distance);
             spot(code, at, extent.value, 1, known)
         })
         .collect()
@@ -103,7 +102,7 @@ impl<'c> Plan<'c, '_> {
             coordinates[position] = row;
         }
         *coordinates.last_mut().expect("invariant: there is a loop over keys") = last;
-        Point { coordinates, lanes, held: HashMap::new() }
+        Point::new(coordinates, lanes)
     }
 
     /// The scores of neighbouring keys after the pointwise ops.

@@ -14,15 +14,20 @@ use monopour_ir::{Diagnostics, Type, Value, ops};
 /// Invocations along the keys and along the columns.
 pub(super) const COLUMNS: i64 = 8;
 
+/// Groups of invocations along the rows. The rows of a group are as far apart, so that those of neighbouring groups lie
+/// side by side, in other banks.
+fn row_groups(plan: &Plan<'_, '_>) -> i64 {
+    plan.invocations / COLUMNS
+}
+
 /// Rows of an invocation.
 fn rows_each(plan: &Plan<'_, '_>) -> i64 {
-    let groups = plan.invocations / COLUMNS;
-    (plan.rows + groups - 1) / groups
+    (plan.rows + row_groups(plan) - 1) / row_groups(plan)
 }
 
 /// Rows of the workgroup, the last ones out of range.
 fn all_rows(plan: &Plan<'_, '_>) -> i64 {
-    rows_each(plan) * (plan.invocations / COLUMNS)
+    rows_each(plan) * row_groups(plan)
 }
 
 /// Distance of the rows in the memory of the scores: neighbours begin in other banks.
@@ -65,9 +70,8 @@ pub(super) fn write<'c>(
     linear: Value<'c>,
 ) -> Result<(), Diagnostics> {
     let by = code.c(COLUMNS);
-    let (thread, group) = (code.rem(linear, by), code.div(linear, by));
-    let first_row = code.mul_const(group, rows_each(plan));
-    let rows = tile::rows(code, plan, first_row, rows_each(plan), all_rows(plan));
+    let (thread, first_row) = (code.rem(linear, by), code.div(linear, by));
+    let rows = tile::rows(code, plan, first_row, (rows_each(plan), row_groups(plan)), all_rows(plan));
     let columns = tile::columns(code, plan, thread, COLUMNS);
     let all = all_rows(plan);
     let shared = Shared {
@@ -145,7 +149,7 @@ impl<'c> Writer<'c, '_, '_> {
         let scores = self.products(code, &keys)?;
         for (row, spot) in self.rows.iter().enumerate() {
             let of_row = &scores[row * keys.len()..(row + 1) * keys.len()];
-            let number = code.add_const(self.first_row, row as i64);
+            let number = code.add_const(self.first_row, row as i64 * row_groups(plan));
             let line = code.mul_const(number, stride(plan));
             let line = code.add(line, own);
             let groups = keys.chunks(lanes as usize).zip(of_row.chunks(lanes as usize));
@@ -224,7 +228,7 @@ impl<'c> Writer<'c, '_, '_> {
     /// A value per row of the invocation.
     fn of_rows(&self, code: &mut Code<'c, '_>, buffer: Value<'c>) -> Vec<Value<'c>> {
         let each = |(row, _)| {
-            let at = code.add_const(self.first_row, row);
+            let at = code.add_const(self.first_row, row * row_groups(self.plan));
             code.load(buffer, at, 1)
         };
         (0i64..).zip(&self.rows).map(each).collect()
@@ -254,7 +258,7 @@ impl<'c> Writer<'c, '_, '_> {
             }
             let mut out = carried.to_vec();
             for row in 0..self.rows.len() {
-                let number = code.add_const(self.first_row, row as i64);
+                let number = code.add_const(self.first_row, row as i64 * row_groups(plan));
                 let line = code.mul_const(number, stride(plan));
                 let at = code.add(line, key);
                 let power = code.load(self.shared.scores, at, 1);

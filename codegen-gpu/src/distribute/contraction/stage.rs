@@ -14,6 +14,9 @@ use super::write::Place;
 use monopour_ir::typed::{gpu::AddressSpace, memref};
 use monopour_ir::{Diagnostics, Type, Value};
 
+/// Banks of workgroup memory, of a word each, on GPUs of every vendor.
+const BANKS: i64 = 32;
+
 /// The copy of an input.
 #[derive(Clone, Debug)]
 pub(super) struct Stage {
@@ -34,10 +37,12 @@ pub(super) fn stage(side: &Side, tile: &Tile, lanes: u32, step: i64) -> Option<S
     }
     let width = i64::from(lanes);
     let positions = if of_rows { tile.threads_m * tile.rows } else { tile.threads_n * tile.column_groups * width };
-    // Padded by one vector per row: neighbouring rows begin in other banks.
     let (position_stride, k, elements) = match side.access {
         Access::AlongK => {
-            let stride = step + i64::from(side.lanes);
+            // Padded by one vector per row where invocations of several rows load at once: the rows begin in other
+            // banks.
+            let is_one_row = of_rows && tile.threads_n * i64::from(side.lanes) >= BANKS;
+            let stride = step + if is_one_row { 0 } else { i64::from(side.lanes) };
             (stride, 1, positions * stride)
         }
         _ => (1, positions, positions * step),

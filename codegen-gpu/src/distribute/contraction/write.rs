@@ -8,7 +8,6 @@ use super::load::{self, Loaded, Spot, Stream};
 use super::stage::{self, Fill};
 use super::{Extent, Plan};
 use monopour_ir::{Diagnostics, Value};
-use std::collections::HashMap;
 
 /// Position of an invocation in the tile.
 pub(super) struct Place<'c> {
@@ -156,7 +155,7 @@ fn register_tile<'c>(
                     coordinates[c] = code.add_const(spot.at, spot.plus);
                 }
             }
-            points.push(Point { coordinates, lanes: plan.lanes, held: HashMap::new() });
+            points.push(Point::new(coordinates, plan.lanes));
         }
     }
     for point in &mut points {

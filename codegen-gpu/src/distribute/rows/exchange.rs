@@ -7,6 +7,7 @@ use super::Team;
 use super::combine::Combine;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Type, Value};
+use std::cell::Cell;
 
 /// An invocation as a lane of its team.
 pub(super) struct Member<'c> {
@@ -23,16 +24,19 @@ pub(super) struct Exchange<'c> {
     subgroup: u32,
     /// One value per invocation each.
     buffers: Vec<(Type<'c>, Value<'c>)>,
+    /// Whether invocations may still read the buffers when they are written.
+    is_read: Cell<bool>,
 }
 
 impl<'c> Exchange<'c> {
-    /// `needed`: per sweep, the element types that are reduced together.
+    /// `needed`: per sweep, the element types that are reduced together. `repeats`: the code is in a loop.
     pub(super) fn new(
         code: &mut Code<'c, '_>,
         func: Op<'c>,
         member: Member<'c>,
         kernel: &FittedChoice,
         needed: &[Vec<Type<'c>>],
+        repeats: bool,
     ) -> Result<Self, Diagnostics> {
         let mut buffers: Vec<(Type, Value)> = Vec::new();
         for types in needed.iter().filter(|_| member.team.workgroup_memory) {
@@ -44,7 +48,7 @@ impl<'c> Exchange<'c> {
                 }
             }
         }
-        Ok(Self { member, subgroup: kernel.shared_lanes.unwrap_or(1), buffers })
+        Ok(Self { member, subgroup: kernel.shared_lanes.unwrap_or(1), buffers, is_read: Cell::new(repeats) })
     }
 
     /// Reduces the values of every team, into all its lanes.
@@ -83,6 +87,9 @@ impl<'c> Exchange<'c> {
         values: &[(Combine<'c>, Value<'c>)],
     ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let buffers = self.assign(values);
+        if self.is_read.replace(true) {
+            code.barrier()?;
+        }
         for ((_, value), buffer) in values.iter().zip(&buffers) {
             code.store(*value, *buffer, self.member.linear)?;
         }
@@ -108,10 +115,7 @@ impl<'c> Exchange<'c> {
             code.barrier()?;
         }
         let first = code.op1(ops::arith::SUBI, &[self.member.linear, self.member.lane], code.index);
-        let totals = buffers.iter().map(|b| code.load(*b, first, 1)).collect();
-        // The buffers can be reused once all invocations have read.
-        code.barrier()?;
-        Ok(totals)
+        Ok(buffers.iter().map(|b| code.load(*b, first, 1)).collect())
     }
 
     /// A buffer for each value.

@@ -80,7 +80,8 @@ pub(super) fn write<'c>(
             each.map(|(i, o)| plan.steps[i].combines[o].element).collect()
         })
         .collect();
-    let exchange = Exchange::new(code, func, Member { team: plan.team, linear, lane }, kernel, &needed)?;
+    let exchange =
+        Exchange::new(code, func, Member { team: plan.team, linear, lane }, kernel, &needed, plan.passes > 1)?;
     let writer = Writer { evaluator, plan, exchange, lane, columns };
     let mut total = code.c(1);
     for row in &plan.rows {
@@ -127,6 +128,10 @@ impl<'c> Writer<'c, '_, '_> {
     fn rows(&self, code: &mut Code<'c, '_>, state: &mut State<'c>) -> Result<(), Diagnostics> {
         for sweep in &self.plan.sweeps {
             self.sweep(code, state, sweep)?;
+        }
+        let is_clamped = state.rows.iter().any(|row| row.guard.is_some());
+        if self.plan.stores_behind_others(is_clamped, self.tail()) {
+            code.barrier()?;
         }
         if self.plan.resident {
             for c in 0..self.whole_chunks() + i64::from(self.tail()) {

@@ -1,0 +1,236 @@
+//! What kernels for an H200 cost by the interpreter's counts, as snapshots: sectors, bank conflicts, products,
+//! barriers.
+
+use super::host::{self, Input, Settings};
+use super::targets::h200;
+use expect_test::{Expect, expect};
+use monopour::{CompileOptions, TargetDescription};
+use monopour_testkit::spirv::Counts;
+use std::fmt::Write;
+
+/// The counts of a program's kernels, in the order of their numbers, by name.
+fn measured(name: &str, text: &str) -> Vec<(String, Counts)> {
+    let target = h200();
+    let targets = vec![TargetDescription::Gpu(target.description)];
+    let options = CompileOptions { targets, ..Default::default() };
+    let program = monopour::compile(text.as_bytes(), name, &options).unwrap_or_else(|d| panic!("{d}\n{text}")).program;
+    let zeros = |desc: &monopour::program::TensorDesc| Input {
+        bytes: vec![0; desc.size_bytes() as usize],
+        bits: 0,
+        shape: desc.shape.clone(),
+    };
+    let inputs: Vec<Input> = program.signature.inputs.iter().map(zeros).collect();
+    let settings = Settings { subgroup_size: target.sizes[0], seed: 0 };
+    let outcome = host::run(&program, &inputs, settings).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let names = program.variants[0].kernels.iter().map(|kernel| kernel.name().to_owned());
+    names.zip(outcome.counts).collect()
+}
+
+/// A line for each kernel; `needed` is the number of multiply-adds of the whole program, 0 for none.
+fn check(name: &str, text: &str, needed: u64, expect: &Expect) {
+    let mut out = String::new();
+    for (kernel, counts) in measured(name, text) {
+        let _ = write!(out, "{kernel}: sectors {:.2} in, {:.2} out", counts.loads.ratio(), counts.stores.ratio());
+        let shared = counts.shared_loads.accesses + counts.shared_stores.accesses;
+        if shared > 0 {
+            let (loads, stores) = (counts.shared_loads.ratio(), counts.shared_stores.ratio());
+            let _ = write!(out, "; banks {loads:.2} in, {stores:.2} out");
+        }
+        if needed > 0 && counts.products > 0 {
+            let _ = write!(out, "; products {:.2} of the needed", counts.products as f64 / needed as f64);
+        }
+        if counts.products > 0 && counts.shared_loads.elements > 0 {
+            let _ = write!(out, ", {:.2} per element", counts.products as f64 / counts.shared_loads.elements as f64);
+        }
+        for ((_, scope, semantics), count) in &counts.barriers {
+            let _ = write!(out, "; {count} barriers of memory scope {scope}, semantics {semantics:#x}");
+        }
+        out.push('\n');
+    }
+    expect.assert_eq(&out);
+}
+
+/// A function of tensors of one element type.
+fn function(inputs: &[&str], result: &str, body: &str) -> String {
+    let inputs: Vec<String> = inputs.iter().enumerate().map(|(i, ty)| format!("%{i}: tensor<{ty}>")).collect();
+    format!("func.func @main({}) -> tensor<{result}> {{\n{body}}}\n", inputs.join(", "))
+}
+
+fn product(m: usize, n: usize, k: usize, element: &str) -> String {
+    let body = format!(
+        "%z = arith.constant 0.0 : f32\n%e = tensor.empty() : tensor<{m}x{n}xf32>\n\
+         %f = linalg.fill ins(%z : f32) outs(%e : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>\n\
+         %r = linalg.matmul ins(%0, %1 : tensor<{m}x{k}x{element}>, tensor<{k}x{n}x{element}>) outs(%f : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>\n\
+         return %r : tensor<{m}x{n}xf32>\n"
+    );
+    function(&[&format!("{m}x{k}x{element}"), &format!("{k}x{n}x{element}")], &format!("{m}x{n}xf32"), &body)
+}
+
+#[test]
+fn costs_of_elementwise_kernels() {
+    let body = |ty: &str| {
+        format!("%s = arith.addf %0, %1 : tensor<{ty}>\n%t = math.tanh %s : tensor<{ty}>\nreturn %t : tensor<{ty}>\n")
+    };
+    let f32s = function(&["256x512xf32", "256x512xf32"], "256x512xf32", &body("256x512xf32"));
+    check(
+        "add_tanh_f32",
+        &f32s,
+        0,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.00 in, 1.00 out
+    "#]],
+    );
+    let f16s = function(&["256x512xf16", "256x512xf16"], "256x512xf16", &body("256x512xf16"));
+    check(
+        "add_tanh_f16",
+        &f16s,
+        0,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.00 in, 1.00 out
+    "#]],
+    );
+    let odd = function(&["255x511xf32", "255x511xf32"], "255x511xf32", &body("255x511xf32"));
+    check(
+        "add_tanh_odd",
+        &odd,
+        0,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.19 in, 1.19 out
+    "#]],
+    );
+}
+
+#[test]
+fn costs_of_row_kernels() {
+    let softmax = "\
+        %e = tensor.empty() : tensor<64x1024xf32>\n\
+        %r = linalg.softmax dimension(1) ins(%0 : tensor<64x1024xf32>) outs(%e : tensor<64x1024xf32>) -> tensor<64x1024xf32>\n\
+        return %r : tensor<64x1024xf32>\n";
+    check(
+        "softmax",
+        &function(&["64x1024xf32"], "64x1024xf32", softmax),
+        0,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.00 in, 1.00 out
+    "#]],
+    );
+    let sum = |map: &str, loops: &str, n: usize| {
+        format!(
+            "%z = arith.constant 0.0 : f32\n%e = tensor.empty() : tensor<{n}xf32>\n\
+             %f = linalg.fill ins(%z : f32) outs(%e : tensor<{n}xf32>) -> tensor<{n}xf32>\n\
+             %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ({map})>], \
+             iterator_types = [{loops}]}} ins(%0 : tensor<256x1024xf32>) outs(%f : tensor<{n}xf32>) {{\n\
+             ^bb0(%a: f32, %o: f32):\n%s = arith.addf %o, %a : f32\nlinalg.yield %s : f32\n}} -> tensor<{n}xf32>\n\
+             return %r : tensor<{n}xf32>\n"
+        )
+    };
+    let rows = sum("i", "\"parallel\", \"reduction\"", 256);
+    check(
+        "row_sum",
+        &function(&["256x1024xf32"], "256xf32", &rows),
+        0,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.00 in, 1.00 out
+    "#]],
+    );
+    let columns = sum("j", "\"reduction\", \"parallel\"", 1024);
+    check(
+        "column_sum",
+        &function(&["256x1024xf32"], "1024xf32", &columns),
+        0,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.00 in, 1.00 out
+    "#]],
+    );
+}
+
+#[test]
+fn costs_of_transposes() {
+    let body = "\
+        %e = tensor.empty() : tensor<512x256xf32>\n\
+        %r = linalg.transpose ins(%0 : tensor<256x512xf32>) outs(%e : tensor<512x256xf32>) permutation = [1, 0]\n\
+        return %r : tensor<512x256xf32>\n";
+    check(
+        "transpose",
+        &function(&["256x512xf32"], "512x256xf32", body),
+        0,
+        &expect![[r#"
+            main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.00 out; 128 barriers of memory scope 2, semantics 0x108
+        "#]],
+    );
+}
+
+#[test]
+fn costs_of_products() {
+    check(
+        "matmul_f32",
+        &product(256, 256, 128, "f32"),
+        256 * 256 * 128,
+        &expect![[r#"
+            main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.00 out; products 1.00 of the needed, 2.00 per element; 256 barriers of memory scope 2, semantics 0x108
+        "#]],
+    );
+    check(
+        "matmul_large",
+        &product(2048, 2048, 16, "f32"),
+        2048 * 2048 * 16,
+        &expect![[r#"
+            main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.00 out; products 1.00 of the needed, 4.00 per element; 1024 barriers of memory scope 2, semantics 0x108
+        "#]],
+    );
+    check(
+        "matmul_f16",
+        &product(256, 256, 128, "f16"),
+        256 * 256 * 128,
+        &expect![[r#"
+            main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.00 out; products 1.00 of the needed, 2.00 per element; 256 barriers of memory scope 2, semantics 0x108
+        "#]],
+    );
+    check(
+        "matmul_odd",
+        &product(125, 131, 127, "f32"),
+        125 * 131 * 127,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.33 in, 1.47 out; banks 1.00 in, 1.50 out; products 1.50 of the needed, 2.00 per element; 96 barriers of memory scope 2, semantics 0x108
+    "#]],
+    );
+    check(
+        "matvec",
+        &product(512, 1, 1024, "f32"),
+        512 * 1024,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.00 in, 1.00 out; products 1.00 of the needed
+    "#]],
+    );
+    check(
+        "vecmat",
+        &product(1, 512, 1024, "f32"),
+        512 * 1024,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.00 in, 1.00 out; products 1.00 of the needed
+    "#]],
+    );
+}
+
+#[test]
+fn costs_of_attention() {
+    let body = "\
+        %z = arith.constant 0.0 : f32\n\
+        %es = tensor.empty() : tensor<2x128x128xf32>\n%eo = tensor.empty() : tensor<2x128x64xf32>\n\
+        %fs = linalg.fill ins(%z : f32) outs(%es : tensor<2x128x128xf32>) -> tensor<2x128x128xf32>\n\
+        %fo = linalg.fill ins(%z : f32) outs(%eo : tensor<2x128x64xf32>) -> tensor<2x128x64xf32>\n\
+        %s = linalg.batch_matmul indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, n, k)>, \
+        affine_map<(b, m, n, k) -> (b, m, n)>] ins(%0, %1 : tensor<2x128x64xf32>, tensor<2x128x64xf32>) outs(%fs : tensor<2x128x128xf32>) -> tensor<2x128x128xf32>\n\
+        %p = linalg.softmax dimension(2) ins(%s : tensor<2x128x128xf32>) outs(%es : tensor<2x128x128xf32>) -> tensor<2x128x128xf32>\n\
+        %r = linalg.batch_matmul ins(%p, %2 : tensor<2x128x128xf32>, tensor<2x128x64xf32>) outs(%fo : tensor<2x128x64xf32>) -> tensor<2x128x64xf32>\n\
+        return %r : tensor<2x128x64xf32>\n";
+    let qkv = ["2x128x64xf32"; 3];
+    check(
+        "attention",
+        &function(&qkv, "2x128x64xf32", body),
+        2 * 2 * 128 * 128 * 64,
+        &expect![[r#"
+            main_dispatch_0: sectors 1.67 in, 1.00 out; banks 1.00 in, 1.00 out; products 1.02 of the needed, 12.53 per element; 52 barriers of memory scope 2, semantics 0x108
+        "#]],
+    );
+}

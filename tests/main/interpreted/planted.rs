@@ -1,0 +1,172 @@
+//! Defects planted in right kernels, of each kind: which ones the interpreter or the values find.
+
+use super::host::Settings;
+use super::targets::{Target, h200, intel};
+use super::{compiled, executed};
+use expect_test::{Expect, expect};
+use monopour::program::{Kernel, Program};
+use monopour_testkit::HostTensor;
+use monopour_testkit::approx::compare;
+use monopour_testkit::spirv::faults::{Defect, planted};
+use monopour_testkit::suite::{Case, all, selected};
+use std::fmt::Write;
+
+/// Most places of a kind in a kernel that are tried, spread over it.
+const PLACES: usize = 6;
+
+/// Families of the suite whose kernels are of different kinds, and the cases taken of each.
+const FAMILIES: [&str; 12] = [
+    "matmul",
+    "elementwise",
+    "generic",
+    "broadcast",
+    "reduce",
+    "rows",
+    "contract",
+    "convolution",
+    "gather",
+    "attention",
+    "slices",
+    "reshape",
+];
+const CASES: usize = 2;
+/// A kernel that copies its input through workgroup memory.
+const TRANSPOSED: &str = "broadcast/transpose/f32";
+
+/// What planting did: places tried, and those that nothing found.
+#[derive(Default)]
+struct Found {
+    tried: usize,
+    missed: Vec<String>,
+}
+
+/// Whether a defect shows: an error, or a value out of tolerance.
+fn shows(case: &Case, program: &Program, inputs: &[HostTensor], expected: &[HostTensor], size: u32) -> bool {
+    match executed(program, inputs, Settings { subgroup_size: size, seed: 1 }) {
+        Err(_) => true,
+        Ok((outputs, _)) => outputs.iter().zip(expected).any(|(o, e)| compare(o, e, case.tolerance).is_err()),
+    }
+}
+
+fn plant(case: &Case, target: &Target, defect: Defect) -> Found {
+    let mut program = compiled(case, target).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+    let inputs = case.input_values();
+    let size = target.sizes[0];
+    let (expected, _) = executed(&program, &inputs, Settings { subgroup_size: size, seed: 1 }).expect("it is right");
+    let mut found = Found::default();
+    for kernel in 0..program.variants[0].kernels.len() {
+        let Kernel::Gpu(right) = program.variants[0].kernels[kernel].clone() else { continue };
+        let faulty = planted(&right.spirv, defect).expect("it is a module");
+        let step = faulty.len().div_ceil(PLACES).max(1);
+        for (place, words) in faulty.into_iter().enumerate().step_by(step) {
+            let mut wrong = right.clone();
+            wrong.spirv = words;
+            program.variants[0].kernels[kernel] = Kernel::Gpu(wrong);
+            found.tried += 1;
+            if !shows(case, &program, &inputs, &expected, size) {
+                found.missed.push(format!("{}: kernel {}: {defect:?} {place}", case.name, right.name));
+            }
+        }
+        program.variants[0].kernels[kernel] = Kernel::Gpu(right);
+    }
+    found
+}
+
+/// What is found for a target, and what is not.
+fn check(target: &Target, expect: &Expect) {
+    let of = |family: &&str| {
+        let cases: Vec<Case> =
+            selected(false).into_iter().filter(|case| case.family() == *family).take(CASES).collect();
+        assert!(!cases.is_empty(), "{family} is a family of the suite");
+        cases
+    };
+    let transposed =
+        all().into_iter().find(|case| case.name.starts_with(TRANSPOSED)).expect("a transpose is in the suite");
+    let cases: Vec<Case> = FAMILIES.iter().flat_map(of).chain([transposed]).collect();
+    let mut out = String::new();
+    for defect in Defect::ALL {
+        let mut sum = Found::default();
+        for case in &cases {
+            let found = plant(case, target, defect);
+            sum.tried += found.tried;
+            sum.missed.extend(found.missed);
+        }
+        let _ = writeln!(out, "{defect:?}: {} of {} found", sum.tried - sum.missed.len(), sum.tried);
+        for missed in &sum.missed {
+            let _ = writeln!(out, "  {missed}");
+        }
+    }
+    expect.assert_eq(&out);
+}
+
+/// What is missed changes nothing: the first barrier of a loop with one pass, an index of a lane that is clamped into
+/// range and stores nothing, a component of an id that is 0 as the next one is.
+#[test]
+fn planted_defects_are_found_on_an_h200() {
+    check(
+        &h200(),
+        &expect![[r#"
+            Barrier: 18 of 23 found
+              contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Barrier 0
+              contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Barrier 0
+              attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 0
+              attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 3
+              attention/plain/2x1x65x17: kernel main_dispatch_0: Barrier 0
+            Semantics: 18 of 23 found
+              contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Semantics 0
+              contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Semantics 0
+              attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 0
+              attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 3
+              attention/plain/2x1x65x17: kernel main_dispatch_0: Semantics 0
+            Index: 84 of 92 found
+              matmul/bias_relu/1x7x10: kernel main_dispatch_0: Index 9
+              matmul/bias_relu/1x7x10: kernel main_dispatch_0: Index 27
+              matmul/bias_relu/1x7x10: kernel main_dispatch_0: Index 45
+              contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Index 12
+              convolution/conv_2d_nhwc_hwcf/1x3x3x10_3x3x10x10_s1_d1: kernel main_dispatch_0: Index 36
+              convolution/conv_2d_nhwc_hwcf/1x3x3x10_3x3x10x10_s1_d1: kernel main_dispatch_0: Index 60
+              convolution/conv_2d_nhwc_hwcf/1x20x20x3_2x2x3x10_s3_d1: kernel main_dispatch_0: Index 30
+              attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
+            Layout: 66 of 68 found
+              rows/log_softmax/5x1000: kernel main_dispatch_0: Layout 2
+              rows/log_softmax/5x1000: kernel main_dispatch_0: Layout 4
+        "#]],
+    );
+}
+
+/// As above.
+#[test]
+fn planted_defects_are_found_on_intel() {
+    check(
+        &intel(),
+        &expect![[r#"
+            Barrier: 37 of 42 found
+              contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Barrier 0
+              contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Barrier 0
+              attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 0
+              attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 3
+              attention/plain/2x1x65x17: kernel main_dispatch_0: Barrier 0
+            Semantics: 37 of 42 found
+              contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Semantics 0
+              contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Semantics 0
+              attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 0
+              attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 3
+              attention/plain/2x1x65x17: kernel main_dispatch_0: Semantics 0
+            Index: 91 of 102 found
+              matmul/bias_relu/1x7x10: kernel main_dispatch_0: Index 9
+              matmul/bias_relu/1x7x10: kernel main_dispatch_0: Index 27
+              matmul/bias_relu/1x7x10: kernel main_dispatch_0: Index 45
+              rows/softmax/3x5x7: kernel main_dispatch_0: Index 4
+              rows/softmax/3x5x7: kernel main_dispatch_0: Index 8
+              rows/log_softmax/5x1000: kernel main_dispatch_0: Index 14
+              contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Index 12
+              convolution/conv_2d_nhwc_hwcf/1x3x3x10_3x3x10x10_s1_d1: kernel main_dispatch_0: Index 36
+              convolution/conv_2d_nhwc_hwcf/1x3x3x10_3x3x10x10_s1_d1: kernel main_dispatch_0: Index 60
+              convolution/conv_2d_nhwc_hwcf/1x20x20x3_2x2x3x10_s3_d1: kernel main_dispatch_0: Index 30
+              attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
+            Layout: 66 of 68 found
+              rows/log_softmax/5x1000: kernel main_dispatch_0: Layout 2
+              rows/log_softmax/5x1000: kernel main_dispatch_0: Layout 4
+        "#]],
+    );
+}
