@@ -26,7 +26,7 @@
 //! Limits: blocks that are alone in their region, outside of parallel regions.
 //! Time O(operations * slots of a type).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::dominance::{Structure, is_within};
 use crate::facts::{Definition, Facts, Relation, ValueDef};
@@ -261,16 +261,31 @@ impl Finder<'_> {
     /// The transients, in one slot those that are handed over.
     fn transients(&self, makers: &[Maker], numbers: &[usize]) -> Vec<Slot> {
         let mut slots: Vec<Slot> = Vec::new();
+        // By the position to which they are in use.
+        let mut ends: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for &number in numbers {
             let maker = makers[number];
-            let hands_over = |slot: &&mut Slot| {
-                slot.taken.last().is_some_and(|(_, to, occupant)| self.hands_over(makers, (*to, *occupant), number))
+            let span = self.facts.span(maker.op);
+            let hands_over = |slot: &usize| {
+                let last = slots[*slot].taken.last();
+                last.is_some_and(|(_, to, occupant)| self.hands_over(makers, (*to, *occupant), number))
             };
+            let before =
+                ends.range(span.first..=span.last).flat_map(|(_, ended)| ended).copied().filter(hands_over).min();
             let taken = (maker.at, maker.end, Occupant::Made(number));
-            match slots.iter_mut().find(hands_over) {
-                Some(slot) => slot.taken.push(taken),
-                None => slots.push(Slot { kind: maker.kind, taken: vec![taken] }),
-            }
+            let slot = match before {
+                Some(slot) => {
+                    let end = slots[slot].taken.last().map_or(0, |(_, to, _)| *to);
+                    ends.get_mut(&end).into_iter().for_each(|ended| ended.retain(|other| *other != slot));
+                    slots[slot].taken.push(taken);
+                    slot
+                }
+                None => {
+                    slots.push(Slot { kind: maker.kind, taken: vec![taken] });
+                    slots.len() - 1
+                }
+            };
+            ends.entry(maker.end).or_default().push(slot);
         }
         slots
     }
@@ -308,17 +323,18 @@ impl Finder<'_> {
     fn take(&self, slots: &mut [Slot], makers: &[Maker], number: usize) -> bool {
         let maker = makers[number];
         let own = (maker.at, maker.end, Occupant::Made(number));
+        // Those in a slot are apart: of those before and behind one is next to the value.
+        let place = |slot: &Slot| slot.taken.partition_point(|(from, ..)| *from < maker.at);
         let is_free = |slot: &&mut Slot| {
-            slot.kind == maker.kind && slot.taken.iter().all(|taken| self.are_apart(makers, taken, &own))
+            let next = place(slot);
+            let around = slot.taken[next.saturating_sub(1)..].iter().take(2);
+            slot.kind == maker.kind && around.into_iter().all(|taken| self.are_apart(makers, taken, &own))
         };
         // The one that was in use most recently leaves the others to values that need them longer.
-        let before = |slot: &&mut Slot| {
-            let ends = slot.taken.iter().filter(|(from, ..)| *from < maker.at).map(|(_, to, _)| *to);
-            ends.max().unwrap_or(0)
-        };
+        let before = |slot: &&mut Slot| place(slot).checked_sub(1).map_or(0, |last| slot.taken[last].1);
         let Some(slot) = slots.iter_mut().filter(is_free).max_by_key(before) else { return false };
-        slot.taken.push(own);
-        slot.taken.sort_unstable_by_key(|(from, ..)| *from);
+        let next = place(slot);
+        slot.taken.insert(next, own);
         true
     }
 
