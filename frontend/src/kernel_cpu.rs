@@ -127,7 +127,7 @@ fn columns(found: &products::ContractionLoops, loops: &Loops) -> i64 {
     if rows(|rows| rows != 1) == 0 {
         STREAM_COLUMNS
     } else if rows(|rows| rows == DYNAMIC) > 0 {
-        found.n.last().map_or(TASK_SIDE, |d| loops.extents[*d].clamp(TASK_SIDE, STREAM_COLUMNS / 2))
+        found.n.last().map_or(TASK_SIDE, |d| (loops.extents[*d] / 2).clamp(TASK_SIDE, STREAM_COLUMNS / 2))
     } else {
         TASK_SIDE
     }
