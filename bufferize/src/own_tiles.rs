@@ -29,7 +29,9 @@ use monopour_contract::{MOST_TASK_BUFFER_BYTES, MOST_TASK_BYTES};
 use monopour_ir::typed::linalg::{self, IteratorType, Structured};
 use monopour_ir::typed::scf::ForAll;
 use monopour_ir::typed::{Index, Slice, tensor};
-use monopour_ir::{Block, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Use, Value, ops};
+use monopour_ir::{
+    Block, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Type, Use, Value, WalkOrder, ops,
+};
 
 use crate::slices::{Key, Symbols, key, slice_of};
 
@@ -169,7 +171,10 @@ impl<'c> Destination<'c> {
     }
 
     fn own(&self, used: Use<'c>, value: Value<'c>) -> Option<OwnTile<'c>> {
-        let inside: Vec<Use> = value.uses().into_iter().filter(|u| u.op.is_inside(self.forall)).collect();
+        // Not from the value's uses: many dispatches may read it.
+        let within = self.forall.nested(WalkOrder::Pre).into_iter().filter(|op| *op != self.forall);
+        let reads = |op: Op<'c>| (0..op.num_operands()).map(move |index| Use { op, index });
+        let inside: Vec<Use> = within.flat_map(reads).filter(|used| used.op.operand(used.index) == value).collect();
         let slice = |used: &Use<'c>| used.op.is(ops::tensor::EXTRACT_SLICE) && used.op.block() == Some(self.body);
         let (read, readers, ty) = match inside[..] {
             [only] if slice(&only) => {
