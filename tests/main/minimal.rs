@@ -367,6 +367,13 @@ fn loops_exchange_buffers_without_copies() {
     check_family(cases, 16);
 }
 
+/// Whatever the sample of the family is.
+#[test]
+fn an_initial_value_that_the_body_reads_is_kept() {
+    let cases = [(2, false), (3, true)].map(|(count, adds)| exchange(count, 5, ELEMENTS[0], adds, Behind::Within));
+    check_family(cases.into(), 2);
+}
+
 /// A chain of products, of which no step is in place. `kept`: the input is a result, too, and its buffer never free.
 fn chain(steps: usize, size: u64, element: Element, donated: bool, kept: bool) -> Case {
     let (of, zero) = (element.1, if element.1 == "f32" { "0.0" } else { "0" });

@@ -215,36 +215,29 @@ fn residual(layers: usize, size: u64, element: Element, twin: Twin) -> Case {
     case(&[("x", shape.to_vec()), ("w", shape.to_vec())], &body, element, twin, (arena, arena + more))
 }
 
-#[test]
-fn elements_are_computed_where_they_were() {
+/// Chains of one to four steps over shapes and types, with their twins.
+fn chains(shapes: &[&[u64]], make: impl Fn(&[u64], Element, usize, Twin) -> Case) -> Vec<Case> {
     let mut cases = Vec::new();
-    let shapes: [&[u64]; 7] = [&[7], &[64], &[1000], &[5, 8], &[33, 70], &[128, 64], &[3, 5, 40]];
     for shape in shapes {
         for element in ELEMENTS {
             for steps in [1, 2, 3, 4] {
-                for twin in TWINS {
-                    cases.push(elementwise(shape, element, steps, twin));
-                }
+                cases.extend(TWINS.map(|twin| make(shape, element, steps, twin)));
             }
         }
     }
-    check_family(cases, 12);
+    cases
+}
+
+#[test]
+fn elements_are_computed_where_they_were() {
+    let shapes: [&[u64]; 7] = [&[7], &[64], &[1000], &[5, 8], &[33, 70], &[128, 64], &[3, 5, 40]];
+    check_family(chains(&shapes, elementwise), 12);
 }
 
 #[test]
 fn rows_are_computed_where_they_were() {
-    let mut cases = Vec::new();
     let shapes: [&[u64]; 7] = [&[4, 8], &[33, 70], &[1, 300], &[512, 16], &[7, 1030], &[3, 5, 40], &[2, 9, 128]];
-    for shape in shapes {
-        for element in ELEMENTS {
-            for steps in [1, 2, 3, 4] {
-                for twin in TWINS {
-                    cases.push(rows(shape, element, steps, twin));
-                }
-            }
-        }
-    }
-    check_family(cases, 12);
+    check_family(chains(&shapes, rows), 12);
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //! x / d, one d for all  q = x (1 / d), q - (q d - x) (1 / d)
 //! ```
 //!
+//! Divisions by constants whose results are rounded have that form on every CPU with fused multiply-adds
+//! ([`crate::quantisation`]), before there are vectors; here the divisor is known at run time, and may be of any size.
 //! `vscalefps` overflows to infinity and underflows to 0 by itself; a division of 16 lanes takes ten times a multiplication.
 
 use super::emit::{Emit, Width};
