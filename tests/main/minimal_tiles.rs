@@ -210,8 +210,9 @@ fn residual(layers: usize, size: u64, element: Element, twin: Twin) -> Case {
     let one = bytes(&shape);
     // What is between the products is in the arena, the result of a twin in a buffer of its own.
     let arena = one.next_multiple_of(256);
-    // One of several layers that are read in reverse has the donated input, when nothing reads that any more.
-    let more = if twin == Twin::Crossed && layers > 1 { arena } else { one };
+    // Layers that are read in reverse take turns in two buffers, the second of which is the donated input: of an even number
+    // the last one is there, and the others in the arena; of an odd number they are in the result.
+    let more = if twin == Twin::Crossed && layers % 2 == 0 { arena } else { one };
     case(&[("x", shape.to_vec()), ("w", shape.to_vec())], &body, element, twin, (arena, arena + more))
 }
 
