@@ -352,5 +352,8 @@ fn decisions_are_near_the_fewest_bytes() {
         (found_bytes, least_bytes) = (found_bytes + found, least_bytes + least);
     }
     println!("{compared} functions with copies: {above} above the fewest bytes, {found_bytes} of {least_bytes} in all");
-    assert!(compared > 100 && 10 * found_bytes <= 14 * least_bytes, "{compared}, {above}: {found_bytes} of {least_bytes}");
+    assert!(
+        compared > 100 && 10 * found_bytes <= 14 * least_bytes,
+        "{compared}, {above}: {found_bytes} of {least_bytes}"
+    );
 }

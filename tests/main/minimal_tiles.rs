@@ -212,7 +212,7 @@ fn residual(layers: usize, size: u64, element: Element, twin: Twin) -> Case {
     let arena = one.next_multiple_of(256);
     // Layers that are read in reverse take turns in two buffers, the second of which is the donated input: of an even number
     // the last one is there, and the others in the arena; of an odd number they are in the result.
-    let more = if twin == Twin::Crossed && layers % 2 == 0 { arena } else { one };
+    let more = if twin == Twin::Crossed && layers.is_multiple_of(2) { arena } else { one };
     case(&[("x", shape.to_vec()), ("w", shape.to_vec())], &body, element, twin, (arena, arena + more))
 }
 
