@@ -94,6 +94,11 @@ impl Choice {
         }
     }
 
+    /// Whether the inputs are read from memory, not from panels.
+    pub(super) fn reads_memory(&self) -> bool {
+        self.line.is_none() && self.pack.is_none_or(|pack| pack.right.is_none() && pack.left.is_none())
+    }
+
     /// Vector widths, longest first; a static remainder gets ever shorter ones.
     pub(super) fn widths(&self, nest: &Nest) -> Vec<i64> {
         let mut widths = vec![self.registers * self.lanes];

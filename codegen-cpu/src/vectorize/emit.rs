@@ -10,7 +10,17 @@ use monopour_ir::{
 use monopour_program::CpuTarget;
 
 /// Bytes of a line of the caches.
-const CACHE_LINE_BYTES: i64 = 64;
+pub(super) const CACHE_LINE_BYTES: i64 = 64;
+
+/// Bytes of an operand's element.
+pub(super) fn element_bytes(operand: &Operand) -> i64 {
+    operand.element().element_size_bytes().map_or(8, |bytes| bytes as i64)
+}
+
+/// Elements of an operand in a line of the caches; at least 1.
+fn line_elements(operand: &Operand) -> i64 {
+    (CACHE_LINE_BYTES / element_bytes(operand).max(1)).max(1)
+}
 
 /// Lanes of a value: 1 for a scalar.
 pub(super) type Width = i64;
@@ -225,17 +235,21 @@ impl<'c> Emit<'c> {
 
     /// Fetches the cache lines of a vector to the second-level cache, of an operand that is read later.
     pub(super) fn prefetch(&mut self, operand: &Operand<'c>, at: &[Position<'c>], dim: usize, width: Width) {
-        let size = operand.element().element_size_bytes().map_or(8, |bytes| bytes as i64);
-        for lane in (0..width).step_by((CACHE_LINE_BYTES / size.max(1)).max(1) as usize) {
+        for lane in (0..width).step_by(line_elements(operand) as usize) {
             let mut at = at.to_vec();
             at[dim] = at[dim].plus(lane);
-            let mut operands = vec![operand.value];
-            operands.extend(self.subscripts(operand, &at));
-            let flag = |set: bool| Attr::bool(self.cx, set);
-            let spec = OpSpec::new(ops::memref::PREFETCH, self.loc).operands(&operands);
-            let hint = Attr::parse(self.cx, "2 : i32").expect("invariant: a number");
-            self.create(spec.attr("isWrite", flag(false)).attr("localityHint", hint).attr("isDataCache", flag(true)));
+            self.prefetch_line(operand, &at);
         }
+    }
+
+    /// Fetches the cache line of an element to the second-level cache; it may lie behind the operand's end.
+    pub(super) fn prefetch_line(&mut self, operand: &Operand<'c>, at: &[Position<'c>]) {
+        let mut operands = vec![operand.value];
+        operands.extend(self.subscripts(operand, at));
+        let flag = |set: bool| Attr::bool(self.cx, set);
+        let spec = OpSpec::new(ops::memref::PREFETCH, self.loc).operands(&operands);
+        let hint = Attr::parse(self.cx, "2 : i32").expect("invariant: a number");
+        self.create(spec.attr("isWrite", flag(false)).attr("localityHint", hint).attr("isDataCache", flag(true)));
     }
 
     /// A comparison of floats, lane by lane.

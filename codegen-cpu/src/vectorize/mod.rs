@@ -22,8 +22,10 @@
 //!
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
 //! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels), `dots` (those of narrow integers) and `tiles` (AMX),
-//! `merge` (fills and epilogues), `body`, `combine` and `emit` (builders), `instructions` (exp and division on AVX-512).
+//! `ahead` (what is fetched early), `merge` (fills and epilogues), `body`, `combine` and `emit` (builders), `instructions` (exp
+//! and division on AVX-512).
 
+mod ahead;
 mod body;
 mod choose;
 mod combine;

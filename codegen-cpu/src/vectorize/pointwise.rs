@@ -10,6 +10,7 @@
 //! Inputs that are strided or narrow are read from panels (`pack`). Lines of images have a tile of several vectors
 //! (`Lines`).
 
+use super::ahead::Ahead;
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, Line, choose};
 use super::dots::Dots;
@@ -398,7 +399,7 @@ impl<'c, 'a> Tile<'c, 'a> {
         state: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let Some((dim, inner)) = loops.split_first() else {
-            self.fetch_ahead(e, &rows[0]);
+            Ahead { nest: self.nest, choice: self.choice, block: self.block, width: self.width }.fetch(e, &rows);
             let (mut cache, n) = (vec![], self.slots.len());
             let row = |(i, at): (usize, &Vec<Position<'c>>)| self.row(e, at, &state[i * n..(i + 1) * n], &mut cache);
             return rows.iter().enumerate().flat_map(row).collect();
@@ -412,26 +413,6 @@ impl<'c, 'a> Tile<'c, 'a> {
             let rows = rows.iter().map(|at| pack::within(e, at, *dim, here, blocked.is_some())).collect();
             self.sum(e, inner, rows, accumulators)
         })
-    }
-
-    /// Fetches what the next block reads at the same place, where blocks are read from memory: the rows of this one hide how
-    /// long that takes.
-    fn fetch_ahead(&self, e: &mut Emit<'c>, at: &[Position<'c>]) {
-        let panels = self.choice.pack.is_some_and(|p| p.right.is_some() || p.left.is_some());
-        let Some((row, _)) = self.choice.rows.filter(|_| !panels && self.choice.line.is_none()) else { return };
-        let mut read = self.nest.inputs.iter().filter(|o| o.uses(self.choice.dim));
-        let (Some(input), None) = (read.next(), read.next()) else { return };
-        let long = |d: usize| {
-            !self.nest.loops[d].reduction && d != self.choice.dim && self.nest.loops[d].extent.is_some_and(|e| e > 1)
-        };
-        let next = (0..self.nest.loops.len()).find(|d| long(*d) && input.uses(*d)).map(|d| (d, 1));
-        let Some((cut, length)) = self.block.or(next).filter(|_| !input.uses(row)) else { return };
-        let Some(extent) = self.nest.loops[cut].extent else { return };
-        let (next, last) = (e.position(at[cut].plus(length)), e.index(extent - 1));
-        let next = e.op(ops::arith::MINUI, &[next, last], last.ty());
-        let mut at = at.to_vec();
-        at[cut] = Position { base: Some(next), offset: 0 };
-        e.prefetch(input, &at, self.choice.dim, self.width);
     }
 
     /// One copy of the body. `cache` holds loads shared with other rows.
