@@ -6,9 +6,10 @@ use monopour::runtime::{Device, HostForm, Options, Session};
 use monopour::{CompileOptions, TargetDescription, compile};
 use monopour_ir::{Context, Module};
 use monopour_testkit::approx::{Tolerance, compare};
+use monopour_testkit::device::full_is_asked_for;
 use monopour_testkit::generate_graphs::{self, Features};
 use monopour_testkit::random::seeds;
-use monopour_testkit::suite::Backend;
+use monopour_testkit::suite::{Backend, selected};
 use monopour_testkit::text::Input;
 use monopour_testkit::{
     Dtype, EvalError, HostTensor, evaluate_in_type, generate, generate_guards, generate_half_images, generate_images,
@@ -109,18 +110,17 @@ fn graph(seed: u64) -> (String, Vec<Input>) {
     generate_graphs::graph(seed, 2 + (seed % 7) as usize)
 }
 
-/// The host function as native code and as data: equal bits, equal counts, or the same error.
+/// The host function as native code and as data: equal bits, equal counts, or the same error. `programs` have a name, a text,
+/// and inputs.
 fn check_forms(
     (device, target): &(Device, TargetDescription),
-    seeds: Range<u64>,
-    make: impl Fn(u64) -> (String, Vec<Input>),
+    programs: impl Iterator<Item = (String, String, Vec<HostTensor>)>,
 ) {
     let options = CompileOptions { targets: vec![target.clone()], ..Default::default() };
-    let (mut failures, total) = (vec![], seeds.end - seeds.start);
+    let mut failures = vec![];
     let (mut values, mut errors) = (0, 0);
-    for seed in seeds {
-        let (text, inputs) = make(seed);
-        let inputs: Vec<_> = inputs.iter().zip(seed..).map(|(input, s)| to_runtime(&input.values(s))).collect();
+    for (name, text, inputs) in programs {
+        let inputs: Vec<_> = inputs.iter().map(to_runtime).collect();
         let program =
             compile(text.as_bytes(), "random.mlir", &options).unwrap_or_else(|d| panic!("{d}\n{text}")).program;
         let program = Arc::new(program);
@@ -134,19 +134,34 @@ fn check_forms(
         let (native, data) = (run(HostForm::Native), run(HostForm::Data));
         *if native.0.is_ok() { &mut values } else { &mut errors } += 1;
         if native != data {
-            failures.push(format!("seed {seed}: {native:?}\n{data:?}\n{text}"));
+            failures.push(format!("{name}: {native:?}\n{data:?}\n{text}"));
         }
     }
-    println!("{total} random programs in both forms: {values} with values, {errors} ended, {} differ", failures.len());
+    println!("programs in both forms: {values} with values, {errors} ended, {} differ", failures.len());
     assert!(failures.is_empty(), "{} differ\n{}", failures.len(), failures.join("\n"));
 }
 
 #[test]
 fn both_forms_of_the_host_function_agree_on_random_programs() {
+    let made = |make: &dyn Fn(u64) -> (String, Vec<Input>), seed: u64| {
+        let (text, inputs) = make(seed);
+        let inputs = inputs.iter().zip(seed..).map(|(input, s)| input.values(s)).collect();
+        (format!("seed {seed}"), text, inputs)
+    };
     for device in &devices() {
         let all = if device.0.description().is_some() { 1000 } else { 10_000 };
-        check_forms(device, seeds(8, all), guarded);
-        check_forms(device, seeds(8, all), wide_graph(Features::EVERYTHING));
+        check_forms(device, seeds(8, all).map(|seed| made(&guarded, seed)));
+        check_forms(device, seeds(8, all).map(|seed| made(&wide_graph(Features::EVERYTHING), seed)));
+    }
+}
+
+/// Some cases of the sample, or all cases.
+#[test]
+fn both_forms_of_the_host_function_agree_on_the_op_suite() {
+    let full = full_is_asked_for();
+    for device in &devices() {
+        let cases = selected(full).into_iter().step_by(if full { 1 } else { 8 });
+        check_forms(device, cases.map(|case| (case.name.clone(), case.text.clone(), case.input_values())));
     }
 }
 

@@ -342,6 +342,24 @@ impl<'c> Emit<'c> {
         Position { base, offset: a.offset + b.offset }
     }
 
+    /// A position times a constant.
+    pub(super) fn times(&mut self, a: Position<'c>, factor: i64) -> Position<'c> {
+        let base = a.base.map(|base| {
+            let factor = self.index(factor);
+            self.op(ops::arith::MULI, &[base, factor], base.ty())
+        });
+        Position { base, offset: a.offset * factor }
+    }
+
+    /// A position divided by a constant, rounded down.
+    pub(super) fn divided(&mut self, a: Position<'c>, by: i64) -> Position<'c> {
+        if by == 1 {
+            return a;
+        }
+        let (value, by) = (self.position(a), self.index(by));
+        Position { base: Some(self.op(ops::arith::DIVUI, &[value, by], value.ty())), offset: 0 }
+    }
+
     /// Picks lanes of the concatenation of `a` and `b`.
     pub(super) fn shuffle(&mut self, a: Value<'c>, b: Value<'c>, mask: &[i64]) -> Value<'c> {
         let ty = Type::vector(&[mask.len() as i64], a.ty().element());
