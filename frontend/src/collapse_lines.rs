@@ -19,7 +19,7 @@ use crate::{kernel_cpu, linalg, products};
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{IteratorType, iterator_types, iterator_types_attr};
 use monopour_ir::{
-    AffineMap, Attr, Context, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type, Value,
+    AffineMap, Attr, Context, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type, Value,
 };
 use monopour_program::CpuTarget;
 
@@ -168,14 +168,31 @@ pub(crate) fn collapsed<'c>(value: Value<'c>, at: usize, rw: &mut Rewriter<'c>) 
     let small = collapsed_type(ty, at);
     let loc = value.defining_op().map_or(Location::unknown(cx), Op::location);
     if value.defining_op().is_some_and(|def| def.is(ops::tensor::EMPTY)) {
-        return Ok(rw.create(OpSpec::new(ops::tensor::EMPTY, loc).results(&[small]))?.result(0));
+        let sizes = dynamic_sizes(value, rw)?;
+        return Ok(rw.create(OpSpec::new(ops::tensor::EMPTY, loc).operands(&sizes).results(&[small]))?.result(0));
     }
     let rank = ty.shape().map_or(0, |shape| shape.len());
     let spec = OpSpec::new(ops::tensor::COLLAPSE_SHAPE, loc).operands(&[value]).results(&[small]);
     Ok(rw.create(spec.attr("reassociation", groups(cx, rank, at)))?.result(0))
 }
 
-/// A value in which dimension `at` is two, of a static type.
+/// The sizes of a tensor's dynamic dimensions.
+pub(crate) fn dynamic_sizes<'c>(value: Value<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Value<'c>>, Diagnostics> {
+    if let Some(empty) = value.defining_op().filter(|def| def.is(ops::tensor::EMPTY)) {
+        return Ok(empty.operands());
+    }
+    let (loc, index) =
+        (value.defining_op().map_or(Location::unknown(rw.context()), Op::location), Type::index(rw.context()));
+    let shape = value.ty().shape().unwrap_or_default();
+    let size = |d: usize| {
+        let position = rw.const_index(d as i64, loc);
+        let dim = OpSpec::new(ops::tensor::DIM, loc).operands(&[value, position]).results(&[index]);
+        Ok(rw.create(dim)?.result(0))
+    };
+    (0..shape.len()).filter(|d| shape[*d] == DYNAMIC).map(size).collect()
+}
+
+/// A value in which dimension `at`, of a known size, is two.
 pub(crate) fn expanded<'c>(
     value: Value<'c>,
     ty: Type<'c>,
@@ -185,8 +202,10 @@ pub(crate) fn expanded<'c>(
     let cx = rw.context();
     let shape = ty.shape().unwrap_or_default();
     let loc = value.defining_op().map_or(Location::unknown(cx), Op::location);
+    let sizes = dynamic_sizes(value, rw)?;
     let spec = OpSpec::new(ops::tensor::EXPAND_SHAPE, loc)
         .operands(&[value])
+        .operands(&sizes)
         .results(&[ty])
         .attr("reassociation", groups(cx, shape.len(), at))
         .attr("static_output_shape", Attr::dense_i64(cx, &shape));

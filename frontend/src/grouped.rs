@@ -18,6 +18,7 @@
 //! Limits: x86 with VNNI (one factor with a sign and one without) or AMX; a reduction that is the last dimension of the
 //! other factor and that four divides; columns that the result has last; at least four rows that share the filter.
 
+use crate::collapse_lines::dynamic_sizes;
 use crate::import::WeightTable;
 use crate::narrow::constants::{constant, permuted};
 use crate::{linalg, products};
@@ -223,12 +224,7 @@ impl<'c> Grouping<'c, '_> {
     fn opened(&mut self, op: Op<'c>, value: Value<'c>) -> Result<Value<'c>, Diagnostics> {
         let (cx, loc) = (op.context(), op.location());
         let mut shape = value.ty().shape().unwrap_or_default();
-        let mut sizes = vec![];
-        for d in (0..shape.len()).filter(|d| shape[*d] == DYNAMIC) {
-            let d = self.rw.const_index(d as i64, loc);
-            let dim = OpSpec::new(ops::tensor::DIM, loc).operands(&[value, d]).results(&[Type::index(cx)]);
-            sizes.push(self.rw.create(dim)?.result(0));
-        }
+        let sizes = dynamic_sizes(value, &mut self.rw)?;
         let last = shape.pop().unwrap_or(TERMS);
         shape.extend([last / TERMS, TERMS]);
         let rank = shape.len() as i64;

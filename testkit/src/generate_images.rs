@@ -10,11 +10,36 @@ const CHANNELS: [usize; 8] = [3, 8, 16, 24, 32, 32, 48, 64];
 /// Most multiplications of a convolution: the evaluator interprets each.
 const MAX_WORK: usize = 400_000;
 
+/// The size of batches in a text before it is made dynamic: no other dimension is as long.
+const ANY_BATCH: usize = 1009;
+
 /// A function `@main` of about so many ops, and its inputs.
 pub fn network(seed: u64, ops: usize) -> (String, Vec<Input>) {
     let mut rng = Rng::new(seed);
     let batch = if rng.below(3) == 0 { Some(1 + rng.below(2) as usize) } else { None };
-    let mut g = Images { rng, text: Program::new(), batch, images: vec![] };
+    written(Images { rng, text: Program::new(), batch, work: batch.unwrap_or(1), images: vec![] }, ops)
+}
+
+/// As [`network`], of batches whose size is not known, from 0 to 3.
+pub fn network_of_batches(seed: u64, ops: usize) -> (String, Vec<Input>) {
+    let mut rng = Rng::new(seed);
+    let batch = rng.below(4) as usize;
+    let g = Images { rng, text: Program::new(), batch: Some(ANY_BATCH), work: batch.max(1), images: vec![] };
+    let (text, mut inputs) = written(g, ops);
+    let (known, any) = (format!("tensor<{ANY_BATCH}x"), "tensor<?x");
+    let text = text
+        .replace(&known, any)
+        .replace(&format!("tensor.empty() : {any}"), &format!("tensor.empty(%n) : {any}"))
+        .replace(&format!("] [{ANY_BATCH}, "), "] [%n, ");
+    let (head, body) = text.split_once("{\n").expect("invariant: a function has a body");
+    let first = head.split_once('(').and_then(|(_, arguments)| arguments.split([',', ')']).next()).unwrap_or_default();
+    let (name, ty) = first.split_once(": ").expect("invariant: the first input is an image");
+    let size = format!("  %c0 = arith.constant 0 : index\n  %n = tensor.dim {name}, %c0 : {ty}\n");
+    inputs.iter_mut().filter(|i| i.shape[0] == ANY_BATCH).for_each(|i| i.shape[0] = batch);
+    (format!("{head}{{\n{size}{body}"), inputs)
+}
+
+fn written(mut g: Images, ops: usize) -> (String, Vec<Input>) {
     let first = g.image_input();
     g.images.push(first);
     for _ in 0..ops {
@@ -39,6 +64,8 @@ struct Images {
     text: Program,
     /// Images of one dimension more.
     batch: Option<usize>,
+    /// Images that are computed at once.
+    work: usize,
     images: Vec<Value>,
 }
 
@@ -133,7 +160,7 @@ impl Images {
     fn convolution(&mut self, x: &Value, k: usize) -> Value {
         let (x, stride, [h, w]) = self.windows(x, k);
         let from = self.sizes(&x)[0];
-        let most = (MAX_WORK / (from * k * k * h * w * self.batch.unwrap_or(1)).max(1)).max(1);
+        let most = (MAX_WORK / (from * k * k * h * w * self.work).max(1)).max(1);
         let to = self.channels().min(most);
         let shape = self.shape([to, h, w]);
         let out = self.text.zeros(Dtype::F32, &shape);

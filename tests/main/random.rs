@@ -209,6 +209,13 @@ fn random_images_are_right_on_the_cpu() {
     check_all(&[Monopour::cpu()], seeds(20, 1000), images, tolerance);
 }
 
+/// Batches of any size, as most exported models have them.
+#[test]
+fn random_batches_of_images_are_right_on_the_cpu() {
+    let batches = |seed: u64| generate_images::network_of_batches(seed, 3 + (seed % 9) as usize);
+    check_all(&[Monopour::cpu()], seeds(12, 1000), batches, tolerance);
+}
+
 /// Sums of f32 in another order may be rounded to the other neighbour of f16, and what is computed of them.
 #[test]
 fn random_images_of_half_precision_are_right_on_the_cpu() {

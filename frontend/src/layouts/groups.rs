@@ -5,7 +5,7 @@ use crate::fuse::duplicate_per_use;
 use crate::{linalg, products};
 use monopour_ir::ops;
 use monopour_ir::typed::{Index, Slice};
-use monopour_ir::{AffineExprKind, AffineMap, Module, Op, Rewriter, Type, Value, WalkOrder};
+use monopour_ir::{AffineExprKind, AffineMap, DYNAMIC, Module, Op, Rewriter, Type, Value, WalkOrder};
 use monopour_program::CpuTarget;
 use std::collections::{HashMap, HashSet};
 use tracing::{Level, enabled, trace};
@@ -76,7 +76,13 @@ fn is_image(value: Value) -> bool {
         return false;
     };
     let constant = value.defining_op().is_some_and(|op| op.is(ops::arith::CONSTANT));
-    shape.len() >= 3 && shape.iter().all(|size| *size > 0) && is_stored_alike(value.ty()) && !constant
+    shape.len() >= 3 && is_known(&shape) && is_stored_alike(value.ty()) && !constant
+}
+
+/// Whether an image has known sizes but in front, where batches are, and none is 0.
+pub(super) fn is_known(shape: &[i64]) -> bool {
+    let (front, image) = parts(shape);
+    front.iter().all(|size| *size != 0) && image.iter().all(|size| *size > 0)
 }
 
 /// Whether a reshape adds or drops dimensions of one element in front of an image.
@@ -87,7 +93,12 @@ fn keeps_image(op: Op) -> bool {
 }
 
 fn elements(value: Value) -> i64 {
-    value.ty().shape().unwrap_or_default().into_iter().fold(1, i64::saturating_mul)
+    count(value.ty().shape().unwrap_or_default())
+}
+
+/// The product of some sizes; an unknown one counts as 1.
+fn count(sizes: Vec<i64>) -> i64 {
+    sizes.into_iter().map(|size| if size == DYNAMIC { 1 } else { size }).fold(1, i64::saturating_mul)
 }
 
 /// The loop that indexes an operand's channels.
@@ -191,12 +202,18 @@ impl<'c> Groups<'c> {
     }
 
     fn slice(&mut self, op: Op<'c>) {
-        let ranks: Vec<_> =
-            op.operands().iter().chain(&op.results()).map(|v| v.ty().shape().map(|s| s.len())).collect();
-        let read = |list: &[Index<'c>]| list.iter().map(|i| i.constant()).collect::<Option<Vec<i64>>>();
+        let tensors: Vec<Value> =
+            op.operands().into_iter().chain(op.results()).filter(|value| value.ty().is_tensor()).collect();
+        let ranks: Vec<_> = tensors.iter().map(|v| v.ty().shape().map(|s| s.len())).collect();
+        // Those in front are kept as they are.
+        let front = ranks.first().copied().flatten().map_or(0, |rank| rank.saturating_sub(3));
+        let read = |list: &[Index<'c>]| {
+            let number = |(d, i): (usize, &Index<'c>)| i.constant().or((d < front).then_some(DYNAMIC));
+            list.iter().enumerate().map(number).collect::<Option<Vec<i64>>>()
+        };
         let known =
             Slice::of(op).and_then(|slice| Some([read(&slice.offsets)?, read(&slice.sizes)?, read(&slice.strides)?]));
-        let images = op.operands().into_iter().chain(op.results()).all(is_image);
+        let images = tensors.into_iter().all(is_image);
         match known {
             Some([offsets, sizes, strides])
                 if images && ranks.iter().all(|r| *r == ranks[0]) && strides.iter().all(|s| *s == 1) =>
@@ -257,7 +274,7 @@ impl<'c> Groups<'c> {
         let sums = linalg::parallel_loops(op).is_some_and(|p| p.contains(&false));
         let depthwise = products::convolution_loops(op).is_some_and(|found| found.channels.is_empty());
         let gain = if filter.is_some() && !depthwise {
-            let work = linalg::loop_extents(op).unwrap_or_default().into_iter().fold(1, i64::saturating_mul);
+            let work = count(linalg::loop_extents(op).unwrap_or_default());
             let image = 1 - filter.unwrap_or(0);
             if !self.plain_uses.contains(&(op, image)) {
                 self.convolutions.push((op, image, result));

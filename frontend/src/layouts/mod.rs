@@ -19,8 +19,8 @@
 //!
 //! Requires: what [`crate::import`] ensures. Ensures: the same; signatures keep their types.
 //! Images of 16-bit floats are stored as f32 (`wide`).
-//! Limits: known sizes, constant filters, integers, and floats of 32 bits and more. Everything that is not known to follow (returns, reshapes, calls, nested
-//! regions) reads a copy in the old layout.
+//! Limits: known sizes but of batches, constant filters, integers, and floats of 32 bits and more. Everything that is not known
+//! to follow (returns, reshapes, calls, nested regions) reads a copy in the old layout.
 
 mod groups;
 mod rewrite;

@@ -2,6 +2,7 @@
 
 use super::groups::{Decided, channel_loop};
 use super::{Layout, parts};
+use crate::collapse_lines::{collapsed, dynamic_sizes, expanded};
 use crate::import::WeightTable;
 use crate::linalg;
 use crate::narrow::constants::{constant, permuted};
@@ -110,8 +111,9 @@ impl<'c> Rewrite<'c, '_> {
         let maps = [AffineMap::identity(cx, open.len()), AffineMap::select(cx, open.len(), &inner)];
         let source = if into { self.opened(value, &open, front)? } else { value };
         let shape = if into { layout.shape(&plain) } else { open.clone() };
-        let empty =
-            self.rw.create(OpSpec::new(ops::tensor::EMPTY, loc).results(&[Type::tensor(&shape, element, None)]))?;
+        let sizes = dynamic_sizes(value, self.rw)?;
+        let spec = OpSpec::new(ops::tensor::EMPTY, loc).operands(&sizes);
+        let empty = self.rw.create(spec.results(&[Type::tensor(&shape, element, None)]))?;
         let maps = if into { maps } else { [maps[1], maps[0]] };
         let (body, region) = (Block::new(&[(element, loc), (element, loc)]), Region::new());
         Builder::new(cx, InsertionPoint::End(body))
@@ -129,12 +131,12 @@ impl<'c> Rewrite<'c, '_> {
         if ty == value.ty() {
             return Ok(value);
         }
-        crate::collapse_lines::expanded(value, ty, at, self.rw)
+        expanded(value, ty, at, self.rw)
     }
 
     /// A value with two dimensions as one.
     fn closed(&mut self, value: Value<'c>, ty: Type<'c>, at: usize) -> Result<Value<'c>, Diagnostics> {
-        if ty == value.ty() { Ok(value) } else { crate::collapse_lines::collapsed(value, at, self.rw) }
+        if ty == value.ty() { Ok(value) } else { collapsed(value, at, self.rw) }
     }
 
     fn generic(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
@@ -239,7 +241,8 @@ impl<'c> Rewrite<'c, '_> {
         match value.defining_op().filter(|def| def.is(ops::tensor::EMPTY)) {
             Some(def) => {
                 let ty = Type::tensor(shape, value.ty().element(), None);
-                Ok(self.rw.create(OpSpec::new(ops::tensor::EMPTY, def.location()).results(&[ty]))?.result(0))
+                let spec = OpSpec::new(ops::tensor::EMPTY, def.location()).operands(&def.operands());
+                Ok(self.rw.create(spec.results(&[ty]))?.result(0))
             }
             None => self.opened(value, shape, at),
         }
@@ -281,7 +284,7 @@ impl<'c> Rewrite<'c, '_> {
             let blocks =
                 matches!(expr.kind(), AffineExprKind::Dim(l) if matches!(channels.get(&l), Some(Layout::Blocks(_))));
             if blocks {
-                value = crate::collapse_lines::collapsed(value, d, self.rw)?;
+                value = collapsed(value, d, self.rw)?;
             }
         }
         uses.into_iter().for_each(|u| self.rw.set_operand(u.op, u.index, value));

@@ -11,9 +11,10 @@
 //!
 //! A convolution would widen an element for each vector of channels that it meets. The values are the same: each is rounded
 //! where it was. Arithmetic on them is done in f32 and rounded, which is what the ops of 16 bits are.
-//! Limits: known shapes; inputs, results, and what other ops read or make are converted, among them sums of 16 bits.
+//! Limits: known shapes but of batches; inputs, results, and what other ops read or make are converted, among them sums of 16 bits.
 
 use super::groups;
+use crate::collapse_lines::dynamic_sizes;
 use crate::linalg;
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types_attr};
 use monopour_ir::{
@@ -74,7 +75,7 @@ impl<'c> Wide<'c> {
     /// Whether a value is an image of 16-bit floats that an op makes which can make it of f32.
     fn can_be(&self, value: Value<'c>) -> bool {
         let Some(ty) = value.ty().as_tensor().filter(|ty| ty.encoding.is_none()) else { return false };
-        let image = ty.shape.len() >= 3 && ty.shape.iter().all(|size| *size > 0);
+        let image = ty.shape.len() >= 3 && groups::is_known(&ty.shape);
         image && ty.element.float_width() == Some(16) && value.defining_op().is_some_and(|op| self.follows(op))
     }
 
@@ -112,7 +113,9 @@ impl<'c> Wide<'c> {
             false => (ops::arith::TRUNCF, [f32, narrow]),
         };
         rw.set_point(InsertionPoint::Before(op));
-        let empty = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).results(&[Type::tensor(&shape, to, None)]))?;
+        let sizes = dynamic_sizes(value, rw)?;
+        let spec = OpSpec::new(ops::tensor::EMPTY, loc).operands(&sizes);
+        let empty = rw.create(spec.results(&[Type::tensor(&shape, to, None)]))?;
         let (body, region) = (Block::new(&[(from, loc), (to, loc)]), Region::new());
         let mut inner = Builder::new(cx, InsertionPoint::End(body));
         let converted = inner.create(OpSpec::new(name, loc).operands(&[body.arg(0)]).results(&[to]))?.result(0);

@@ -2,7 +2,7 @@
 
 use crate::support::{import_text, reparses};
 use monopour_frontend::layouts;
-use monopour_ir::{Module, Op};
+use monopour_ir::{DYNAMIC, Module, Op};
 use monopour_program::CpuTarget;
 
 const PARALLEL: &str = "\"parallel\", \"parallel\", \"parallel\"";
@@ -129,6 +129,33 @@ fn images_between_convolutions_have_channels_in_blocks() {
             assert!(constants.contains(&shape), "{target}: {shape:?} of {constants:?}");
         }
     }
+}
+
+/// A network whose images are in batches of any size.
+fn in_batches(network: &str) -> String {
+    let size =
+        "%k = arith.constant 0 : index\n  %n = tensor.dim %x, %k : tensor<64x14x14xf32>\n  %e = tensor.empty(%n)";
+    let changes = [
+        ("%e = tensor.empty()", size),
+        ("tensor<64x14x14xf32>", "tensor<?x64x14x14xf32>"),
+        ("tensor<64x16x16xf32>", "tensor<?x64x16x16xf32>"),
+        ("affine_map<(", "affine_map<(n, "),
+        ("-> (c, y", "-> (n, c, y"),
+        ("-> (o, y", "-> (n, o, y"),
+        ("iterator_types = [", "iterator_types = [\"parallel\", "),
+        ("low[0, 1, 1] high[0, 1, 1]", "low[0, 0, 1, 1] high[0, 0, 1, 1]"),
+        ("^bb0(%cpx:", "^bb0(%npx: index, %cpx:"),
+        ("^bb0(%cpb:", "^bb0(%npb: index, %cpb:"),
+    ];
+    changes.iter().fold(network.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+/// As images alone: one copy at the end.
+#[test]
+fn images_in_batches_of_any_size_have_channels_in_blocks() {
+    let (images, constants) = laid_out(&in_batches(&network(64, "f32", "w")), "x86-64-v4");
+    assert_eq!(images, [vec![vec![DYNAMIC, 2, 14, 14, 32]; 5], vec![vec![DYNAMIC, 2, 32, 14, 14]]].concat());
+    assert!(constants.contains(&vec![2, 64, 3, 3, 32]) && constants.contains(&vec![2, 2, 32, 32]), "{constants:?}");
 }
 
 #[test]
