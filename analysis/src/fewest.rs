@@ -74,35 +74,36 @@ pub(crate) fn fewest_copies<'f>(facts: &'f Facts, classes: &Classes<'f>, decisio
     found
 }
 
-/// The components in which something is copied.
+/// The components in which something is copied that need not be.
 fn components(facts: &Facts, costs: &Costs<'_>, decisions: &Decisions) -> Vec<Members> {
     let mut sets = joined(facts);
     let carried = costs.carried();
-    let mut spent: IndexVec<ValueId, Cost> = IndexVec::filled(Cost::default(), facts.values().len());
-    let mut spend = |sets: &mut AliasSets, operand: OperandId, cost: Cost| {
-        let class = sets.find(facts.operands()[operand].value);
-        spent[class] = spent[class].plus(cost);
+    // By class: what is copied, and whether some of it may not be needed.
+    let mut spent: IndexVec<ValueId, (Cost, bool)> = IndexVec::filled((Cost::default(), false), facts.values().len());
+    let mut spend = |sets: &mut AliasSets, value: ValueId, cost: Cost, is_needed: bool| {
+        let (sum, is_open) = &mut spent[sets.find(value)];
+        *sum = sum.plus(cost);
+        *is_open |= !is_needed;
     };
-    for operand in facts.operands().ids() {
+    for (operand, used) in facts.operands().iter_enumerated() {
         if let Some(copy) = decisions.copy(operand) {
-            spend(&mut sets, operand, costs.of_copy(operand, copy));
+            let writes_constant = used.writes && !facts.values()[used.value].info.buffer.writable;
+            spend(&mut sets, used.value, costs.of_copy(operand, copy), writes_constant);
         }
     }
     for given in &carried {
         let used = facts.operands()[given.operand].value;
         if given.argument.is_none_or(|argument| !decisions.are_equivalent(argument, used)) {
-            spend(&mut sets, given.operand, given.cost);
+            spend(&mut sets, used, given.cost, false);
         }
     }
     let mut numbers: IndexVec<ValueId, Option<usize>> = IndexVec::filled(None, facts.values().len());
     let mut all: Vec<Members> = Vec::new();
     for value in facts.values().ids() {
         let class = sets.find(value);
-        if spent[class] == Cost::default() {
-            continue;
-        }
+        let (cost, true) = spent[class] else { continue };
         let number = *numbers[class].get_or_insert_with(|| {
-            all.push(Members { cost: spent[class], ..Members::default() });
+            all.push(Members { cost, ..Members::default() });
             all.len() - 1
         });
         all[number].values.push(value);

@@ -4,8 +4,7 @@ use super::stages::{Model, OnMemrefs, OnTensors, Outlined, Planned, Scheduled, S
 use super::{Job, copies, signature};
 use crate::options::{Strategy, TargetDescription};
 use monopour_bufferize::{
-    Options, Stats, Strategy as Footprints, eliminate_empty_tensors, move_reads, order_dispatches, reuse_buffers,
-    run_one_shot,
+    Options, Stats, Strategy as Footprints, eliminate_empty_tensors, improve, order_dispatches, run_one_shot,
 };
 use monopour_contract::attributes;
 use monopour_frontend as frontend;
@@ -99,9 +98,7 @@ pub(super) fn bufferize<'c>(job: &mut Job<'c, '_>, Tiled { model }: Tiled<'c>) -
         }
         Strategy::Minimal => {
             order_dispatches(root, &options);
-            eliminate_empty_tensors(root, &options)?;
-            move_reads(root, &options)?;
-            reuse_buffers(root, &options)?;
+            improve(root, &options)?;
             run_one_shot(root, &options)?
         }
     };

@@ -115,7 +115,7 @@ impl<'a, 'f> Component<'a, 'f> {
             writes: vec![],
             is_frozen: members.values.iter().map(|v| !facts.values()[*v].info.buffer.writable).collect(),
             conflicts: vec![None; pairs],
-            steps: count as u64 + pairs as u64 / 8,
+            steps: count as u64 + pairs as u64 / 64,
             reached: vec![Reached::default(); count],
             walk: 0,
         };
