@@ -180,7 +180,7 @@ pub(super) fn distribute<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Resu
 pub(super) fn plan<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Result<Planned<'c>, Diagnostics> {
     let Outlined { model, inserted, kernel_copies, kernel_ops } = stage;
     let mut lives = split::lives::run(&model.module, model.host(), &model.signature);
-    let plan = split::plan::run(&model.module, model.host())?;
+    let plan = split::plan::run(&model.module, model.host(), job.options.poison)?;
     split::lives::place(&mut lives, &plan);
     let pooled = split::plan::pooled(model.host());
     let sites = split::copies::of_host(&model.module, model.host(), &kernel_copies, job.is_gpu());
@@ -192,6 +192,6 @@ pub(super) fn schedule<'c>(job: &mut Job<'c, '_>, planned: Planned<'c>) -> Resul
     let model = &planned.model;
     let weights = |name: &str| model.weights.get(name).map(frontend::Weight::data);
     let known = split::constants::Known::of(&model.module, job.known_constants, &weights);
-    let schedule = split::schedule::run(&model.module, model.host(), known)?;
+    let schedule = split::schedule::run(&model.module, model.host(), known, job.options.poison)?;
     Ok(Scheduled { planned, schedule })
 }

@@ -32,6 +32,7 @@ mod padded_inputs;
 mod padded_results;
 mod passes;
 mod phases;
+mod poisoned;
 mod portable;
 mod programs;
 mod quantised;
