@@ -13,8 +13,8 @@ use crate::move_reads::move_reads;
 use crate::op_model::OpModels;
 use crate::options::{Options, Strategy};
 use crate::reuse_buffers::reuse_buffers;
-use crate::shared_outputs;
 use crate::summaries::summarise;
+use crate::{alternate, shared_outputs};
 
 /// Operands that are analysed again in one function, all analyses together: a large function is analysed once or twice
 /// more.
@@ -28,7 +28,7 @@ pub(crate) fn is_minimal(options: &Options) -> bool {
     options.strategy == Strategy::Minimal && !options.copy_before_write
 }
 
-/// Eliminates new tensors, moves reads and reuses buffers in the functions of a module, callees first. Nothing is done but with
+/// Lets loops alternate between buffers, eliminates new tensors, moves reads and reuses buffers in the functions of a module, callees first. Nothing is done but with
 /// [`Strategy::Minimal`].
 ///
 /// A function is analysed once, and again for each set of changes that is tried. Returns the steps of all decisions, which
@@ -48,6 +48,7 @@ pub fn improve(root: Op, options: &Options) -> Result<u64, Diagnostics> {
     let mut callees = Callees::new(&functions);
     for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
         shared_outputs::run(function);
+        alternate::run(function)?;
         let analyse = || {
             let analysed = analyse(function, &models, &callees, options)?;
             steps.set(steps.get() + analysed.decisions.steps());

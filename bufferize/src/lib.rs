@@ -15,7 +15,7 @@
 //! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
 //! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
 //! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`order_dispatches()`],
-//!   `move_reads`, `reuse_buffers` with `own_tiles` ([`improve()`] runs these with the first), [`empty_tensor_to_alloc_tensor()`]: passes before; [`finalize()`] ends partial runs.
+//!   `alternate`, `move_reads`, `reuse_buffers` with `own_tiles` ([`improve()`] runs these with the first), [`empty_tensor_to_alloc_tensor()`]: passes before; [`finalize()`] ends partial runs.
 //!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
 //! [`analyse`] stops before the rewrite and gives facts and decisions of each function;
@@ -32,6 +32,7 @@
 //!
 //! [`Options::copy_before_write`] copies before every write without an analysis: slow and trivially right.
 
+mod alternate;
 mod analysis;
 mod annotate;
 mod block_order;

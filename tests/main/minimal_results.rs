@@ -214,3 +214,35 @@ fn repeated(sizes: &Sizes, (trips, updates): (i64, u64), is_twin: bool) -> Case 
 fn loops_with_a_condition_update_in_place() {
     check_family(family(5, &[(0, 1), (1, 1), (3, 1), (2, 2), (4, 3)], repeated), 10);
 }
+
+/// A loop makes its tensors anew in each iteration: each alternates between two buffers. Twin: the tensors before the loop are
+/// results, too.
+fn remade(sizes: &Sizes, (trips, count): (i64, usize), is_twin: bool) -> Case {
+    let (ty, size) = (sizes.ty(sizes.size), sizes.size);
+    let list = |of: &dyn Fn(usize) -> String| (0..count).map(of).collect::<Vec<_>>().join(", ");
+    let (types, inits) = (list(&|_| ty.clone()), list(&|i| if i == 0 { "%x".to_owned() } else { format!("%x{i}") }));
+    let arguments = list(&|i| if i == 0 { format!("%x: {ty}") } else { format!("%x{i}: {ty}") });
+    let carried = list(&|i| if i == 0 { "%a0 = %x".to_owned() } else { format!("%a{i} = %x{i}") });
+    let steps: String = (0..count).map(|i| sizes.made(&format!("p{i}"), &format!("%a{i}"))).collect();
+    let results = list(&|i| if count == 1 { "%r".to_owned() } else { format!("%r#{i}") });
+    let (also, all) =
+        if is_twin { (format!(", {inits}"), format!("{types}, {types}")) } else { (String::new(), types.clone()) };
+    let bound = if count == 1 { "%r".to_owned() } else { format!("%r:{count}") };
+    let text = format!(
+        "func.func @main({arguments}, %n: index) -> ({all}) {{\n{}  \
+         {bound} = scf.for %i = %c0 to %n step %c1 iter_args({carried}) -> ({types}) {{\n{steps}    \
+         scf.yield {} : {types}\n  }}\n  return {results}{also} : {all}\n}}\n",
+        sizes.constants(),
+        list(&|i| format!("%p{i}"))
+    );
+    let mut inputs: Vec<HostTensor> = (0..count).map(|i| sizes.tensor(size, 1 + 5 * i as u64)).collect();
+    inputs.push(index(trips));
+    let copies = if is_twin { Copies::Some } else { Copies::Exactly(0) };
+    let fresh_bytes = Some(count as u64 * sizes.bytes(size)).filter(|_| !is_twin && !sizes.dynamic);
+    Case { text, inputs, donated: count, copies, fresh_bytes }
+}
+
+#[test]
+fn what_a_loop_makes_anew_alternates_between_two_buffers() {
+    check_family(family(5, &[(0, 1), (1, 1), (2, 1), (5, 1), (3, 2), (4, 3)], remade), 12);
+}
