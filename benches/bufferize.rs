@@ -11,6 +11,7 @@
 //!                                                     --only SHAPE  one shape
 //!                                                     --write FILE  the table as Markdown
 //!                                                     --repeat SHAPE N ours|upstream TIMES  runs only, for a profiler
+//!                                                     --child SHAPE N ours PASS  one run: seconds and MiB
 //! ```
 
 mod allocator;
@@ -20,8 +21,8 @@ use std::process::ExitCode;
 
 use measure::{Measured, Output, cpu_s};
 
-use monopour_bufferize::{Options, eliminate_empty_tensors, run_one_shot};
-use monopour_ir::{Context, Module, Op, run_passes};
+use monopour_bufferize::{Options, Strategy, eliminate_empty_tensors, improve, order_dispatches, run_one_shot};
+use monopour_ir::{Context, Diagnostics, Module, Op, run_passes};
 use monopour_testkit::growing::shape;
 
 /// Largest allowed ratio of the times (and of the memory) at N and at N/2.
@@ -49,6 +50,9 @@ enum Pass {
     /// With `extensions`: recursion.
     Extended,
     EliminateEmptyTensors,
+    /// The compiler's phase with each strategy.
+    Greedy,
+    Minimal,
 }
 
 const fn case(shape: &'static str, n: usize, limit_s: f64) -> Case {
@@ -96,6 +100,24 @@ const SMALL: &[(&str, usize)] = &[
     ("generics", 25),
 ];
 
+/// Largest allowed ratio of the times of the strategies `minimal` and `greedy`.
+const MAX_MINIMAL_RATIO: f64 = 2.0;
+
+/// Shapes whose functions have about 50,000 operations at this size.
+const STRATEGIES: &[(&str, usize)] = &[
+    ("generics", 25_000),
+    ("products", 5_500),
+    ("concat", 12_500),
+    ("all_copied", 50_000),
+    ("interleaved", 25_000),
+    ("stale_reads", 25_000),
+    ("extract_fill_insert", 16_000),
+    ("loops", 12_500),
+    ("ifs", 12_500),
+    ("selects", 25_000),
+    ("old_reads", 25_000),
+];
+
 fn main() -> ExitCode {
     let part = |words: &[&str]| match *words {
         ["--child", shape, n, side, pass] => Some(child(shape, n, side, pass)),
@@ -115,6 +137,16 @@ fn report(full: bool, only: Option<&str>) -> Result<(String, Vec<String>), Strin
     for case in CASES.iter().filter(|c| only.is_none_or(|o| o == c.shape)) {
         if let Err(message) = row(case, full, &mut out, &mut missed) {
             missed.push(message);
+        }
+    }
+    out.line("");
+    out.line("| about 50,000 operations | N | greedy s | minimal s | ratio |");
+    out.line("|---|---|---|---|---|");
+    for (name, n) in STRATEGIES.iter().filter(|s| only.is_none_or(|o| o == s.0)) {
+        let n = if full { *n } else { n / 10 };
+        let ratio = strategies(name, n, if full { 7 } else { 1 }, &mut out)?;
+        if ratio > MAX_MINIMAL_RATIO {
+            missed.push(format!("{name}: minimal takes {ratio:.2} times greedy's time at {n}"));
         }
     }
     out.line("");
@@ -185,6 +217,16 @@ fn row(case: &Case, full: bool, out: &mut Output, missed: &mut Vec<String>) -> R
         case.shape, case.pass.name(), at_n.cpu_s, case.limit_s, at_n.peak_mib, beside.cpu_s
     ));
     Ok(())
+}
+
+/// The times of the strategies by turns, as a line; their ratio.
+fn strategies(name: &str, n: usize, samples: usize, out: &mut Output) -> Result<f64, String> {
+    let count = n.to_string();
+    let sides = [Pass::Greedy, Pass::Minimal].map(|pass| vec!["--child", name, &count, "ours", pass.name()]);
+    let turns = measure::ratio_by_turns(&sides, samples, 0.0, MAX_MINIMAL_RATIO)?;
+    let (greedy, minimal, ratio) = (turns.median(0), turns.median(1), turns.ratio(1, 0, 0.0));
+    out.line(&format!("| {name} | {n} | {:.3} | {:.3} | {ratio:.2} |", greedy.cpu_s, minimal.cpu_s));
+    Ok(ratio)
 }
 
 /// The largest size that upstream's pass finishes within seconds, and its time.
@@ -281,11 +323,13 @@ impl Pass {
             Self::OneShot => "one-shot-bufferize",
             Self::Extended => "one-shot-bufferize{extensions}",
             Self::EliminateEmptyTensors => "eliminate-empty-tensors",
+            Self::Greedy => "greedy",
+            Self::Minimal => "minimal",
         }
     }
 
     fn named(name: &str) -> Self {
-        let all = [Self::OneShot, Self::Extended, Self::EliminateEmptyTensors];
+        let all = [Self::OneShot, Self::Extended, Self::EliminateEmptyTensors, Self::Greedy, Self::Minimal];
         all.into_iter().find(|p| p.name() == name).unwrap_or(Self::OneShot)
     }
 
@@ -297,6 +341,7 @@ impl Pass {
                 "builtin.module(one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops})",
             ),
             (Self::EliminateEmptyTensors, false) => eliminate_empty_tensors(module, &Options::default()).map(drop),
+            (Self::Greedy | Self::Minimal, false) => phase(module, self == Self::Minimal),
             (_, false) => {
                 let options = Options {
                     bufferize_function_boundaries: true,
@@ -309,4 +354,17 @@ impl Pass {
         };
         done.map_err(|d| d.to_string())
     }
+}
+
+/// The phase of the compiler.
+fn phase(module: Op, is_minimal: bool) -> Result<(), Diagnostics> {
+    let strategy = if is_minimal { Strategy::Minimal } else { Strategy::Greedy };
+    let options = Options { entry_abi: false, strategy, ..Options::pipeline() };
+    if is_minimal {
+        order_dispatches(module, &options);
+        improve(module, &options)?;
+    } else {
+        eliminate_empty_tensors(module, &options)?;
+    }
+    run_one_shot(module, &options).map(drop)
 }

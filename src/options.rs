@@ -70,6 +70,9 @@ pub struct CompileOptions {
     pub dims: BTreeMap<String, i64>,
     /// What decides which operands are in place, for comparisons.
     pub strategy: Strategy,
+    /// Fill buffers with NaNs before their first write and behind their last use, so that what is read there shows in the
+    /// results: for tests of the compiler. Slow.
+    pub poison: bool,
     /// A transform script that replaces the generated one.
     pub schedule: Option<PathBuf>,
     /// Verify the IR after each phase (debug builds always do).

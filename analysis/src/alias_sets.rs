@@ -15,6 +15,13 @@ impl AliasSets {
         Self { parents: (0..len).map(ValueId::from_index).collect(), sizes: IndexVec::filled(1, len) }
     }
 
+    /// Put each of the values in a set of its own. All values of their sets must be among them.
+    pub fn reset(&mut self, values: &[ValueId]) {
+        for &value in values {
+            (self.parents[value], self.sizes[value]) = (value, 1);
+        }
+    }
+
     /// The representative of the value's set.
     pub fn find(&mut self, value: ValueId) -> ValueId {
         let mut current = value;

@@ -20,12 +20,13 @@ use std::collections::HashMap;
 use crate::alias_sets::AliasSets;
 use crate::definitions::{Definitions, Summary};
 use crate::dominance::Structure;
+use crate::equivalence::copy_for;
 use crate::facts::Facts;
 use crate::footprints::Footprints;
 use crate::forest::Range;
 use crate::index::{IndexVec, OpId, OperandId, ValueId};
 use crate::intervals::Intervals;
-use crate::placement::{ConflictTest, Options, Reason, Strategy};
+use crate::placement::{ConflictTest, Copy, Options, Reason, Strategy};
 use crate::subsets::Subsets;
 use crate::trees::{NONE, Root, Trees};
 
@@ -141,6 +142,32 @@ impl<'a> Classes<'a> {
         };
         this.classes = facts.values().ids().map(|value| this.single(value)).collect();
         this
+    }
+
+    /// As at first: no use is in place. Steps go on.
+    pub fn restart(&mut self) {
+        self.steps += self.read_trees.steps + self.write_trees.steps;
+        let last = u32::try_from(self.facts.ops().len()).unwrap_or(u32::MAX);
+        (self.read_trees, self.write_trees) = (Trees::new(last), Trees::new(last));
+        self.in_place = IndexVec::filled(false, self.facts.operands().len());
+        self.sets = AliasSets::new(self.facts.values().len());
+        self.scans = SCANS * (self.facts.operands().len() as u64 + 1);
+        self.classes = self.facts.values().ids().map(|value| self.single(value)).collect();
+    }
+
+    /// The facts that it decides on.
+    pub const fn facts(&self) -> &'a Facts {
+        self.facts
+    }
+
+    /// The copy that an operand needs if it is not in place.
+    pub fn copy_for(&self, operand: OperandId) -> Copy {
+        copy_for(self.facts, operand, self.summary(operand).any)
+    }
+
+    /// Whether parallel iterations must not share what the write stores to, if something reads it.
+    pub fn must_not_share(&self, write: OperandId) -> bool {
+        self.check_parallel_regions && self.is_shared_by_iterations(write)
     }
 
     /// The class of one value: its reads, in place or not, and no writes yet.
@@ -521,9 +548,10 @@ impl ConflictTest for Classes<'_> {
         self.classes[class].writes = writes;
     }
 
-    fn finish(self) -> (AliasSets, u64) {
+    fn finish(&mut self) -> (AliasSets, u64) {
         let steps = self.steps + self.read_trees.steps + self.write_trees.steps;
         let facts = self.facts.operands().len() + self.facts.values().len();
-        (self.sets, steps + facts as u64 + self.intervals.steps() + self.subsets.steps)
+        let sets = std::mem::replace(&mut self.sets, AliasSets::new(self.facts.values().len()));
+        (sets, steps + facts as u64 + self.intervals.steps() + self.subsets.steps)
     }
 }

@@ -1,12 +1,14 @@
 //! What decisions copy, as an order among them.
 //!
-//! Bytes of contents times the iterations of the loops around, then the number of copies. A loop that hands on another
-//! buffer than that of its iteration argument counts as a copy of it in each iteration.
+//! Bytes of contents times the iterations of the loops around; then the bytes of the buffers that copies take, which bound what
+//! they add to the peak; then the allocations. A loop that hands on another buffer than that of its iteration argument copies it
+//! in each iteration.
 //! Sizes that are not known count as [`UNKNOWN_BYTES`], trips as [`UNKNOWN_TRIPS`].
 
 use crate::decisions::{Decisions, InPlaceAnalysis};
-use crate::facts::{Facts, ValueDef};
+use crate::facts::Facts;
 use crate::index::{IndexVec, OperandId, RegionId, ValueId};
+use crate::placement::Copy;
 
 /// Bytes of a tensor of dynamic size: a vector of a model, rather than a scalar or an image.
 pub const UNKNOWN_BYTES: u64 = 1024;
@@ -14,27 +16,96 @@ pub const UNKNOWN_BYTES: u64 = 1024;
 /// Iterations of a loop whose bounds are not known.
 pub const UNKNOWN_TRIPS: u64 = 16;
 
-/// Bytes and copies; less is better, bytes first.
-pub type Cost = (u64, u64);
+/// What is copied; less is better, the first field first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cost {
+    /// Bytes that are copied, in all iterations.
+    pub bytes: u64,
+    /// Bytes of the buffers that copies take, each once.
+    pub buffers: u64,
+    /// Allocations, in all iterations.
+    pub allocations: u64,
+}
+
+impl Cost {
+    /// Both.
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            buffers: self.buffers.saturating_add(other.buffers),
+            allocations: self.allocations.saturating_add(other.allocations),
+        }
+    }
+}
 
 /// What the decisions copy.
 pub fn cost(facts: &Facts, decisions: &Decisions) -> Cost {
-    let trips = trips(facts);
-    let bytes = |value: ValueId, region: RegionId| size(facts, value).saturating_mul(trips[region]);
-    let add = |(sum, count): Cost, bytes: u64| (sum.saturating_add(bytes), count + 1);
-    let copied = facts.operands().ids().filter(|id| decisions.copy(*id).is_some_and(|copy| copy.contents));
-    let copied = copied.map(|id| bytes(facts.operands()[id].value, facts.region_of(facts.operands()[id].op)));
-    let carried = facts.values().iter_enumerated().filter_map(|(argument, value)| {
-        let ValueDef::Argument(block) = value.def else { return None };
-        let region = facts.blocks()[block].region;
-        let is_other = |id: &OperandId| {
-            let used = facts.operands()[*id];
-            facts.region_of(used.op) == region && !decisions.are_equivalent(argument, used.value)
-        };
-        let is_loop = facts.regions()[region].info.repetitive;
-        (is_loop && facts.flows(argument).iter().any(is_other)).then(|| bytes(argument, region))
-    });
-    copied.chain(carried).fold((0, 0), add)
+    let costs = Costs::new(facts);
+    let copies = facts.operands().ids().filter_map(|id| decisions.copy(id).map(|copy| costs.of_copy(id, copy)));
+    let is_copied = |carried: &Carried| {
+        let used = facts.operands()[carried.operand].value;
+        carried.argument.is_none_or(|argument| !decisions.are_equivalent(argument, used))
+    };
+    let carried = costs.carried().into_iter().filter(is_copied).map(|carried| carried.cost);
+    copies.chain(carried).fold(Cost::default(), Cost::plus)
+}
+
+/// A terminator's operand that a loop hands on: it is copied unless it is the iteration argument's buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carried {
+    pub operand: OperandId,
+    /// The argument of the terminator's own block that it takes the place of.
+    pub argument: Option<ValueId>,
+    /// What it costs if it is copied.
+    pub cost: Cost,
+}
+
+/// Prices of copies.
+pub(crate) struct Costs<'a> {
+    facts: &'a Facts,
+    trips: IndexVec<RegionId, u64>,
+}
+
+impl<'a> Costs<'a> {
+    pub fn new(facts: &'a Facts) -> Self {
+        Self { facts, trips: trips(facts) }
+    }
+
+    /// What it costs to copy an operand, or a slice of it.
+    pub fn of_copy(&self, operand: OperandId, copy: Copy) -> Cost {
+        let used = self.facts.operands()[operand];
+        self.of(copy.result.unwrap_or(used.value), self.facts.region_of(used.op), copy.contents)
+    }
+
+    /// A copy of a value in a region.
+    fn of(&self, value: ValueId, region: RegionId, contents: bool) -> Cost {
+        let (size, trips) = (size(self.facts, value), self.trips[region]);
+        let bytes = if contents { size.saturating_mul(trips) } else { 0 };
+        Cost { bytes, buffers: size, allocations: trips }
+    }
+
+    /// What loops hand on.
+    pub fn carried(&self) -> Vec<Carried> {
+        let facts = self.facts;
+        if facts.regions().iter().all(|region| !region.info.repetitive) {
+            return vec![];
+        }
+        let mut is_handed_on = IndexVec::filled(false, facts.operands().len());
+        for operand in facts.values().ids().flat_map(|value| facts.flows(value)) {
+            is_handed_on[*operand] = true;
+        }
+        let blocks =
+            facts.blocks().iter_enumerated().filter(|(_, block)| facts.regions()[block.region].info.repetitive);
+        let mut found = vec![];
+        for (block, info) in blocks {
+            let Some(&end) = facts.ops_of(block).last() else { continue };
+            for (number, &operand) in facts.operands_of(end).iter().enumerate().filter(|(_, id)| is_handed_on[**id]) {
+                let cost = self.of(facts.operands()[operand].value, info.region, true);
+                found.push(Carried { operand, argument: facts.arguments_of(block).get(number).copied(), cost });
+            }
+        }
+        found
+    }
 }
 
 /// Bytes of a value.

@@ -20,7 +20,13 @@ pub(crate) fn classes(facts: &Facts, placements: &IndexVec<OperandId, Placement>
     facts.values().ids().map(|value| sets.find(value)).collect()
 }
 
-fn join_result(facts: &Facts, placements: &IndexVec<OperandId, Placement>, sets: &mut AliasSets, result: ValueId) {
+/// Join a result with the values that it is equivalent to; results before it are joined.
+pub(crate) fn join_result(
+    facts: &Facts,
+    placements: &IndexVec<OperandId, Placement>,
+    sets: &mut AliasSets,
+    result: ValueId,
+) {
     let sources = facts.sources(result);
     let is_equivalent = |sets: &mut AliasSets, source: &Source| {
         placements[source.operand] == Placement::InPlace && holds(sets, source.relation)

@@ -15,7 +15,7 @@
 //! * `placement`, `order`: options and terms of decisions, the order of visits.
 //! * `alias_sets`, `classes`, `classes/`, `trees`: alias classes with the conflict rules.
 //! * [`one_shot`]: which operands are in place, and why the others are not; `decisions`, `equivalence`: its result;
-//!   [`cost`]: what decisions copy.
+//!   [`cost`]: what decisions copy; `fewest`, `fewest/`: a search for those of least cost.
 //! * [`reuse`]: new tensors that are made in a buffer that has served its purpose.
 //! * [`calls`]: summaries of decided functions for their callers.
 //! * [`checker`], `checker/`, `terms`: an independent check of decisions by abstract execution.
@@ -47,6 +47,7 @@ pub mod effects;
 mod equivalence;
 pub mod explain;
 pub mod facts;
+mod fewest;
 mod footprints;
 mod forest;
 pub mod index;

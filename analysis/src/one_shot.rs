@@ -11,8 +11,9 @@
 //! Each is put in place unless that would store to a buffer that is not writable, make parallel iterations share a
 //! buffer that each must own, or let some read see a later write.
 //! Decisions are never revised, so the order decides which of two conflicting uses is copied, never whether the result is right.
-//! [`Strategy::Minimal`] decides a function in which something is copied in other orders, too, and takes the decisions
-//! of least [`cost`]: those that cost most if they are copied first, and what [`Strategy::Greedy`] decides.
+//! [`Strategy::Minimal`] searches the components of a function in which something is copied for placements of less [`cost`]
+//! ([`crate::fewest`]). Where a component is too large for it, other orders are tried: those that cost most if they are copied
+//! first, and what [`Strategy::Greedy`] decides.
 //!
 //! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is that of `classes`, near-linear, and
 //! tested against the rules word by word.
@@ -29,10 +30,11 @@
 //!   ([`check_forced`] finds those).
 
 use crate::classes::{Classes, SMALL};
-use crate::cost::{cost, size, trips};
+use crate::cost::{Cost, Costs, cost};
 pub use crate::decisions::{Claim, Counts, Decisions, InPlaceAnalysis, decisions_from_placements};
 use crate::decisions::{common_aliases, complete};
 use crate::facts::{Facts, Label};
+use crate::fewest::fewest_copies;
 use crate::index::{IndexVec, OperandId};
 pub use crate::order::visiting_order;
 pub(crate) use crate::placement::ConflictTest;
@@ -50,34 +52,49 @@ pub fn decide(facts: &Facts, options: &Options) -> Result<Decisions, DecideError
         return Ok(copy_every_write(facts));
     }
     let order = visiting_order(facts, options.heuristic);
-    let decisions = decide_in_order(facts, &order, Classes::new(facts, options, SMALL), options.copy_before_write)?;
+    let mut classes = Classes::new(facts, options, SMALL);
+    let decisions = decide_in_order(facts, &order, &mut classes, options.copy_before_write)?;
     let is_minimal = options.strategy == Strategy::Minimal && !options.copy_before_write;
-    if is_minimal { Ok(least(facts, options, order, decisions)) } else { Ok(decisions) }
+    if is_minimal { Ok(least(options, order, &mut classes, decisions)) } else { Ok(decisions) }
 }
 
-/// The decisions of least cost of some orders; of equals the first.
-fn least(facts: &Facts, options: &Options, mut order: Vec<OperandId>, decisions: Decisions) -> Decisions {
-    if facts.operands().len() > MOST_REORDERED {
-        return decisions;
-    }
+/// The decisions of least cost that are found; of equals those given.
+fn least(options: &Options, order: Vec<OperandId>, classes: &mut Classes<'_>, decisions: Decisions) -> Decisions {
+    let facts = classes.facts();
     let first = cost(facts, &decisions);
-    if first.0 == 0 {
+    if first == Cost::default() {
         return decisions;
     }
-    let greedy = Options { strategy: Strategy::Greedy, ..*options };
-    let as_greedy = decide_in_order(facts, &order, Classes::new(facts, &greedy, SMALL), false);
-    let trips = trips(facts);
-    let bytes = |id: &OperandId| {
-        let used = facts.operands()[*id];
-        size(facts, used.value).saturating_mul(trips[facts.region_of(used.op)])
+    let found = fewest_copies(facts, classes, &decisions);
+    let mut steps = decisions.steps() + found.steps;
+    let mut others = Vec::new();
+    let mut again = |order: &[OperandId]| {
+        classes.restart();
+        decide_in_order(facts, order, classes, false)
     };
-    order.sort_by_key(|id| std::cmp::Reverse(bytes(id)));
-    let others = [as_greedy, decide_in_order(facts, &order, Classes::new(facts, options, SMALL), false)];
-    let all = others.into_iter().flatten().map(|other| (cost(facts, &other), other));
-    let steps = decisions.steps();
+    if found.is_better {
+        let (kept, copied): (Vec<_>, Vec<_>) =
+            order.iter().partition(|operand| found.placements[**operand] == Placement::InPlace);
+        others.extend(again(&[kept, copied].concat()));
+    }
+    if !found.is_least && facts.operands().len() <= MOST_REORDERED {
+        others.extend(again(&dearest_first(facts, order.clone())));
+        let greedy = Options { strategy: Strategy::Greedy, ..*options };
+        others.extend(decide_in_order(facts, &order, &mut Classes::new(facts, &greedy, SMALL), false));
+    }
+    steps += others.iter().map(Decisions::steps).max().unwrap_or_default();
+    let all = others.into_iter().map(|other| (cost(facts, &other), other));
     let (_, mut chosen) = all.fold((first, decisions), |least, other| if other.0 < least.0 { other } else { least });
-    chosen.steps = chosen.steps.max(steps);
+    chosen.steps = steps;
     chosen
+}
+
+/// Operands whose copies would cost most before others.
+fn dearest_first(facts: &Facts, mut order: Vec<OperandId>) -> Vec<OperandId> {
+    let costs = Costs::new(facts);
+    let whole = Copy { result: None, contents: true };
+    order.sort_by_key(|id| std::cmp::Reverse(costs.of_copy(*id, whole)));
+    order
 }
 
 /// Whether some use writes and must be in place.
@@ -115,7 +132,7 @@ pub fn check_forced(facts: &Facts, options: &Options) -> Result<(), DecideError>
 pub(crate) fn decide_in_order(
     facts: &Facts,
     order: &[OperandId],
-    mut classes: impl ConflictTest,
+    classes: &mut impl ConflictTest,
     copies_writes: bool,
 ) -> Result<Decisions, DecideError> {
     let mut placements = IndexVec::filled(Placement::InPlace, facts.operands().len());

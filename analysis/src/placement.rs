@@ -168,6 +168,6 @@ pub(crate) trait ConflictTest {
     fn join(&mut self, a: ValueId, b: ValueId);
     /// Put the use in place.
     fn accept(&mut self, operand: OperandId);
-    /// The alias classes, and the steps taken.
-    fn finish(self) -> (AliasSets, u64);
+    /// The alias classes, and the steps taken. No use is in place from then on.
+    fn finish(&mut self) -> (AliasSets, u64);
 }

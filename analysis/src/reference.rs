@@ -391,8 +391,9 @@ impl ConflictTest for PairwiseClasses<'_> {
         }
     }
 
-    fn finish(self) -> (AliasSets, u64) {
-        (self.sets, 0)
+    fn finish(&mut self) -> (AliasSets, u64) {
+        self.in_place = IndexVec::filled(false, self.facts.operands().len());
+        (std::mem::replace(&mut self.sets, AliasSets::new(self.facts.values().len())), 0)
     }
 }
 

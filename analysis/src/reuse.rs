@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::dominance::{Structure, is_within};
 use crate::facts::{Definition, Facts, Relation, ValueDef};
-use crate::index::{BlockId, IndexVec, OpId, OperandId, ValueId};
+use crate::index::{BlockId, IndexVec, Lists, OpId, OperandId, ValueId};
 use crate::one_shot::Decisions;
 
 /// The operand, which uses a tensor of undefined contents, may use the value instead.
@@ -61,10 +61,11 @@ pub fn reuses(
 ) -> Vec<Reuse> {
     let structure = Structure::new(facts);
     let classes = Classes::new(facts, decisions);
+    let own = Lists::group(facts.operands().len(), &own.iter().map(|own| (own.operand, own.value)).collect::<Vec<_>>());
     let mut found = Vec::new();
     for region in facts.regions().ids().filter(|region| structure.parallel[*region].is_none()) {
         let [block] = facts.blocks_of(region) else { continue };
-        let finder = Finder { facts, decisions, kinds, own, classes: &classes, block: *block };
+        let finder = Finder { facts, decisions, kinds, own: &own, classes: &classes, block: *block };
         let makers = finder.makers();
         let in_order: Vec<usize> = (0..makers.len()).collect();
         let mut returned_first = in_order.clone();
@@ -131,7 +132,8 @@ struct Finder<'a> {
     facts: &'a Facts,
     decisions: &'a Decisions,
     kinds: &'a IndexVec<ValueId, Option<u32>>,
-    own: &'a [OwnParts],
+    /// By destination, what the operation reads in parts.
+    own: &'a Lists<OperandId, ValueId>,
     classes: &'a Classes,
     block: BlockId,
 }
@@ -299,14 +301,13 @@ impl Finder<'_> {
             Occupant::Made(number) => makers[number].result,
         };
         let class = self.decisions.alias_class(value);
-        let mut known = self.own.iter().filter(|own| own.operand == maker.operand);
-        let is_handed_over = |own: &OwnParts| {
-            self.decisions.alias_class(own.value) == class
-                && self.kinds[own.value] == Some(maker.kind)
-                && self.latest(value, maker) == Some(own.value)
-                && self.last_use_besides(value, Some((maker.op, own.value))).is_some_and(|last| last < span.first)
+        let is_handed_over = |own: &ValueId| {
+            self.decisions.alias_class(*own) == class
+                && self.kinds[*own] == Some(maker.kind)
+                && self.latest(value, maker) == Some(*own)
+                && self.last_use_besides(value, Some((maker.op, *own))).is_some_and(|last| last < span.first)
         };
-        span.contains(to) && known.any(is_handed_over)
+        span.contains(to) && self.own.of(maker.operand).iter().any(is_handed_over)
     }
 
     /// Whether one buffer can hold both, each while it is in use.

@@ -84,12 +84,10 @@ pub fn eliminate_empty_tensors_into(root: Op, options: &Options, done: &mut Elim
             *count += 1;
         }
         let again = || analyse(function, &models, &callees, options);
-        let uses = improve(function, &analysed, &again)?;
-        if uses > 0 {
-            analysed = again()?;
-        }
-        done.uses += uses;
+        let edits = improve(function, &mut analysed, &again)?;
         callees.insert(function, summarise(function, &analysed.collected, &analysed.decisions));
+        done.uses += replaced(&edits).count();
+        erase_unused(&mut Rewriter::new(function.context()), replaced(&edits));
     }
     Ok(())
 }
@@ -191,23 +189,25 @@ fn candidates<'c>(analysed: &Analysed<'c>) -> Vec<Candidate<'c>> {
     found
 }
 
-/// Applies the candidates that save copies.
-fn improve<'c>(
+/// Applies the candidates that save copies, and returns what was changed. The analysis is of the function as it is then; values
+/// that were replaced are still there.
+pub(crate) fn improve<'c>(
     function: Op<'c>,
-    before: &Analysed<'c>,
+    analysed: &mut Analysed<'c>,
     analyse: &dyn Fn() -> Result<Analysed<'c>, Diagnostics>,
-) -> Result<usize, Diagnostics> {
-    let candidates = candidates(before);
+) -> Result<Vec<Edit<'c>>, Diagnostics> {
+    let (candidates, least) = (candidates(analysed), cost(analysed));
     let mut search = Search {
         rw: Rewriter::new(function.context()),
         order: BlockOrder::default(),
         analyse,
         trials: MOST_TRIALS,
-        least: cost(before),
+        least,
+        analysed,
         kept: vec![],
     };
     search.run(&candidates)?;
-    Ok(finish(&mut search.rw, search.kept))
+    Ok(search.kept)
 }
 
 /// The search for candidates that save copies.
@@ -219,6 +219,8 @@ struct Search<'c, 'a> {
     trials: usize,
     /// Copies with the kept edits.
     least: usize,
+    /// The function with the kept edits.
+    analysed: &'a mut Analysed<'c>,
     kept: Vec<Edit<'c>>,
 }
 
@@ -232,8 +234,9 @@ impl<'c> Search<'c, '_> {
         let count = applied(&edits);
         if count > 0 && self.trials > 0 {
             self.trials -= 1;
-            if let Some(after) = (self.analyse)().ok().map(|a| cost(&a)).filter(|after| after + count <= self.least) {
-                self.least = after;
+            let after = (self.analyse)().ok().map(|after| (cost(&after), after));
+            if let Some((least, after)) = after.filter(|(after, _)| after + count <= self.least) {
+                (self.least, *self.analysed) = (least, after);
                 self.kept.extend(edits);
                 return Ok(());
             }
@@ -255,19 +258,19 @@ fn applied(edits: &[Edit]) -> usize {
     insertions.collect::<HashSet<_>>().len()
 }
 
-/// Erases unused tensors.
-fn finish<'c>(rw: &mut Rewriter<'c>, edits: Vec<Edit<'c>>) -> usize {
-    let mut erased = HashSet::new();
-    let mut count = 0;
-    for edit in edits {
-        let Edit::Use { old, .. } = edit else { continue };
-        count += 1;
-        if let Some(op) = old.defining_op().filter(|op| !erased.contains(op) && op.result(0).is_unused()) {
-            erased.insert(op);
+/// The values whose uses were replaced, one for each use.
+pub(crate) fn replaced<'c>(edits: &[Edit<'c>]) -> impl Iterator<Item = Value<'c>> {
+    edits.iter().filter_map(|edit| if let Edit::Use { old, .. } = edit { Some(*old) } else { None })
+}
+
+/// Erases the ops of values that nothing uses any more.
+pub(crate) fn erase_unused<'c>(rw: &mut Rewriter<'c>, values: impl Iterator<Item = Value<'c>>) {
+    let mut seen = HashSet::new();
+    for op in values.filter_map(Value::defining_op) {
+        if seen.insert(op) && op.result(0).is_unused() {
             rw.erase(op);
         }
     }
-    count
 }
 
 /// Replaces the uses by the slice that the insertion overwrites; all of them, or none.

@@ -1,17 +1,24 @@
-//! What the passes of [`Strategy::Minimal`] have in common: a walk over functions, each analysed as often as its size
-//! allows.
+//! The changes of functions on tensors for [`Strategy::Minimal`]: new tensors eliminated, reads moved, buffers used again.
+//!
+//! Each tries changes and judges them by an analysis of the function, as often as its size allows; the analysis of what is kept
+//! serves the next one.
 
-use monopour_ir::{Diagnostics, Op, ops};
+use std::cell::Cell;
+
+use monopour_ir::{Diagnostics, Op, Rewriter, ops};
 
 use crate::boundary::{Callees, callees_first};
-use crate::eliminate_empty_tensors::{Analysed, analyse};
+use crate::eliminate_empty_tensors::{self, Analysed, analyse, erase_unused, replaced};
+use crate::move_reads::move_reads;
 use crate::op_model::OpModels;
 use crate::options::{Options, Strategy};
+use crate::reuse_buffers::reuse_buffers;
 use crate::summaries::summarise;
+use crate::{alternate, shared_outputs};
 
 /// Operands that are analysed again in one function, all analyses together: a large function is analysed once or twice
 /// more.
-const MOST_OPERANDS: usize = 100_000;
+const MOST_OPERANDS: usize = 40_000;
 
 /// An analysis of the function as it is now.
 pub(crate) type Analyse<'c, 'a> = &'a dyn Fn() -> Result<Analysed<'c>, Diagnostics>;
@@ -21,28 +28,44 @@ pub(crate) fn is_minimal(options: &Options) -> bool {
     options.strategy == Strategy::Minimal && !options.copy_before_write
 }
 
-/// Changes the functions of a module, callees first; the sum of what `change` counts, which also returns the last
-/// analysis. Nothing is done but with [`Strategy::Minimal`].
-pub(crate) fn improve<'c>(
-    root: Op<'c>,
-    options: &Options,
-    change: impl Fn(Op<'c>, Analyse<'c, '_>) -> Result<(usize, Analysed<'c>), Diagnostics>,
-) -> Result<usize, Diagnostics> {
+/// Lets loops alternate between buffers, eliminates new tensors, moves reads and reuses buffers in the functions of a module, callees first. Nothing is done but with
+/// [`Strategy::Minimal`].
+///
+/// A function is analysed once, and again for each set of changes that is tried. Returns the steps of all decisions, which
+/// complexity tests count.
+///
+/// # Errors
+/// As [`crate::run_one_shot`], for programs that it would refuse.
+pub fn improve(root: Op, options: &Options) -> Result<u64, Diagnostics> {
     options.check()?;
     let options = &options.effective();
     if !is_minimal(options) {
         return Ok(0);
     }
+    let steps = Cell::new(0);
     let models = OpModels::upstream();
     let functions = functions(root);
     let mut callees = Callees::new(&functions);
-    let mut sum = 0;
     for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
-        let (count, analysed) = change(function, &|| analyse(function, &models, &callees, options))?;
-        sum += count;
-        callees.insert(function, summarise(function, &analysed.collected, &analysed.decisions));
+        shared_outputs::run(function);
+        alternate::run(function)?;
+        let analyse = || {
+            let analysed = analyse(function, &models, &callees, options)?;
+            steps.set(steps.get() + analysed.decisions.steps());
+            Ok(analysed)
+        };
+        let mut analysed = analyse()?;
+        let edits = eliminate_empty_tensors::improve(function, &mut analysed, &analyse)?;
+        move_reads(function, &mut analysed, &analyse)?;
+        let reused = reuse_buffers(function, &mut analysed, &analyse)?;
+        let summary = summarise(function, &analysed.collected, &analysed.decisions);
+        callees.insert(function, summary);
+        // From here on the analysis has values that are gone.
+        let mut rw = Rewriter::new(function.context());
+        erase_unused(&mut rw, replaced(&edits).chain(reused.empties.iter().copied()));
+        reused.finish(&mut rw)?;
     }
-    Ok(sum)
+    Ok(steps.get())
 }
 
 /// A function itself, or those of a module.

@@ -15,8 +15,7 @@
 //! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
 //! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
 //! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`order_dispatches()`],
-//!   [`move_reads()`], [`reuse_buffers()`] with `own_tiles` (`improve` is their walk over functions),
-//!   [`empty_tensor_to_alloc_tensor()`]: passes before; [`finalize()`] ends partial runs.
+//!   `alternate`, `move_reads`, `reuse_buffers` with `own_tiles` ([`improve()`] runs these with the first), [`empty_tensor_to_alloc_tensor()`]: passes before; [`finalize()`] ends partial runs.
 //!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
 //! [`analyse`] stops before the rewrite and gives facts and decisions of each function;
@@ -33,6 +32,7 @@
 //!
 //! [`Options::copy_before_write`] copies before every write without an analysis: slow and trivially right.
 
+mod alternate;
 mod analysis;
 mod annotate;
 mod block_order;
@@ -79,12 +79,11 @@ pub use buffer_type::BufferTypes;
 pub use eliminate_empty_tensors::{Eliminated, eliminate_empty_tensors, eliminate_empty_tensors_into};
 pub use empty_tensor_to_alloc_tensor::empty_tensor_to_alloc_tensor;
 pub use finalize::{Finalized, finalize};
-pub use move_reads::move_reads;
+pub use improve::improve;
 pub use one_shot::{
     Chooser, FunctionAnalysis, Stats, analyse, run_one_shot, run_one_shot_into, run_with_analysis, run_with_decisions,
     run_with_models,
 };
 pub use options::{AnalysisHeuristic, FunctionBoundaryTypeConversion, Options, Strategy, UnknownTypeConversion};
 pub use order_dispatches::order_dispatches;
-pub use reuse_buffers::reuse_buffers;
 pub use rewriting::Rewriting;

@@ -51,10 +51,15 @@ pub(crate) fn copied_in_loops<'c>(
         return vec![];
     }
     let classes = Classes::new(collected, decisions, takes_part);
+    let mut last_uses = None;
     let mut found = Vec::new();
     for (id, carried) in loops {
         let span = collected.facts.span(id);
-        let exchanges = options.strategy == Strategy::Minimal && exchanges(collected, decisions, id, &carried);
+        let exchanges = options.strategy == Strategy::Minimal
+            && is_permuted(collected, decisions, &carried)
+            && !last_uses
+                .get_or_insert_with(|| LastUses::new(collected, decisions))
+                .are_stale(collected, decisions, id);
         let mut kept: HashSet<(Op, ValueId)> = HashSet::new();
         for carried in carried {
             let terminator = carried.terminator;
@@ -79,29 +84,61 @@ pub(crate) fn copied_in_loops<'c>(
     found
 }
 
-/// Whether a loop yields buffers of its arguments, each once, and nothing uses its initial values behind it.
-fn exchanges(collected: &Collected, decisions: &Decisions, id: OpId, carried: &[LoopCarried]) -> bool {
-    let facts = &collected.facts;
+/// Whether a loop yields buffers of its arguments, each once, and not all in their order.
+fn is_permuted(collected: &Collected, decisions: &Decisions, carried: &[LoopCarried]) -> bool {
     let class_of = |value: Option<Value>| value.and_then(|v| collected.id(v)).map(|id| decisions.alias_class(id));
-    let all = |of: &dyn Fn(&LoopCarried) -> Option<ValueId>| carried.iter().map(of).collect::<Option<HashSet<_>>>();
-    let arguments = all(&|c| class_of(c.argument));
-    let yielded = all(&|c| class_of(Some(c.terminator.operand(c.index))));
-    let is_body = carried.iter().all(|c| c.from == LoopTerminator::Body);
-    // Each a class, and a buffer, of its own.
-    let is_permuted = arguments == yielded && arguments.is_some_and(|classes| classes.len() == carried.len());
-    let span = facts.span(id);
-    let is_behind = |value: ValueId| match facts.values()[value].def {
-        ValueDef::Result(op) => facts.span(op).first >= span.first,
-        ValueDef::Argument(_) => false,
+    let pairs: Option<Vec<(ValueId, ValueId)>> =
+        carried.iter().map(|c| class_of(c.argument).zip(class_of(Some(c.terminator.operand(c.index))))).collect();
+    let Some(pairs) = pairs.filter(|pairs| pairs.iter().any(|(argument, yielded)| argument != yielded)) else {
+        return false;
     };
-    let initial: HashSet<ValueId> =
-        facts.operands_of(id).iter().map(|o| decisions.alias_class(facts.operands()[*o].value)).collect();
-    let mut stale = facts.operands().iter().filter(|used| {
-        initial.contains(&decisions.alias_class(used.value))
-            && facts.span(used.op).first > span.last
-            && !is_behind(used.value)
-    });
-    is_body && is_permuted && stale.next().is_none()
+    let arguments: HashSet<ValueId> = pairs.iter().map(|pair| pair.0).collect();
+    let yielded: HashSet<ValueId> = pairs.iter().map(|pair| pair.1).collect();
+    // Each a class, and a buffer, of its own.
+    carried.iter().all(|c| c.from == LoopTerminator::Body) && arguments == yielded && arguments.len() == pairs.len()
+}
+
+/// The last use of the values of each alias class.
+struct LastUses {
+    /// By class: positions behind which values are defined, sorted, and the last use of those defined before.
+    by_class: HashMap<ValueId, Vec<(u32, u32)>>,
+}
+
+impl LastUses {
+    fn new(collected: &Collected, decisions: &Decisions) -> Self {
+        let facts = &collected.facts;
+        let mut by_class: HashMap<ValueId, Vec<(u32, u32)>> = HashMap::new();
+        for (value, info) in facts.values().iter_enumerated() {
+            let last = facts.uses(value).iter().map(|used| facts.span(facts.operands()[*used].op).first).max();
+            let defined = match info.def {
+                ValueDef::Result(op) => facts.span(op).first + 1,
+                // Those of the loop itself are used inside of it.
+                ValueDef::Argument(_) => 0,
+            };
+            let class = by_class.entry(decisions.alias_class(value)).or_default();
+            class.extend(last.map(|last| (defined, last)));
+        }
+        for uses in by_class.values_mut() {
+            uses.sort_unstable();
+            let mut most = 0;
+            for (_, last) in uses {
+                most = most.max(*last);
+                *last = most;
+            }
+        }
+        Self { by_class }
+    }
+
+    /// Whether something uses an initial value of a loop behind it.
+    fn are_stale(&self, collected: &Collected, decisions: &Decisions, id: OpId) -> bool {
+        let (facts, span) = (&collected.facts, collected.facts.span(id));
+        facts.operands_of(id).iter().any(|operand| {
+            let uses = self.by_class.get(&decisions.alias_class(facts.operands()[*operand].value));
+            let uses = uses.map_or(&[][..], |uses| uses);
+            let before = uses.partition_point(|(defined, _)| *defined <= span.first);
+            before.checked_sub(1).is_some_and(|at| uses[at].1 > span.last)
+        })
+    }
 }
 
 /// Whether a condition and the yield of the same position both carry the arguments of their own regions.

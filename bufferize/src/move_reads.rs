@@ -18,41 +18,40 @@ use tracing::trace;
 
 use crate::block_order::BlockOrder;
 use crate::eliminate_empty_tensors::{Analysed, cost};
-use crate::improve::{improve, trials};
-use crate::options::Options;
+use crate::improve::{Analyse, trials};
 use crate::subset_extraction::{Edit, Movable, move_before, undo};
 
 /// How often the reads of a function are moved: a slice moves first, then what reads it.
 const MOST_ROUNDS: usize = 6;
 
-/// Moves reads of a module's functions; returns how many copies that saves. Nothing is done but with
-/// [`crate::Strategy::Minimal`].
+/// Moves reads of a function. The analysis is of the function as it is then.
 ///
 /// # Errors
 /// As [`crate::run_one_shot`], for programs that it would refuse.
-pub fn move_reads(root: Op, options: &Options) -> Result<usize, Diagnostics> {
-    improve(root, options, |function, analyse| {
-        let mut analysed = analyse()?;
-        let before = cost(&analysed);
-        let mut least = before;
-        let (mut rw, mut order) = (Rewriter::new(function.context()), BlockOrder::default());
-        let mut edits = Vec::new();
-        for _ in 0..trials(&analysed, MOST_ROUNDS) {
-            if !move_all(&mut rw, &mut order, &analysed, &mut edits) {
-                break;
-            }
-            analysed = analyse()?;
-            if cost(&analysed) < least {
-                least = cost(&analysed);
-                edits.clear();
-            }
+pub(crate) fn move_reads<'c>(
+    function: Op<'c>,
+    analysed: &mut Analysed<'c>,
+    analyse: Analyse<'c, '_>,
+) -> Result<(), Diagnostics> {
+    let mut least = cost(analysed);
+    let (mut rw, mut order) = (Rewriter::new(function.context()), BlockOrder::default());
+    let mut edits = Vec::new();
+    // The function as it is now; none while that is `analysed`.
+    let mut tried: Option<Analysed> = None;
+    for _ in 0..trials(analysed, MOST_ROUNDS) {
+        if !move_all(&mut rw, &mut order, tried.as_ref().unwrap_or(analysed), &mut edits) {
+            break;
         }
-        if !edits.is_empty() {
-            undo(&mut rw, &mut order, edits);
-            analysed = analyse()?;
+        let after = analyse()?;
+        if cost(&after) < least {
+            (least, *analysed, tried) = (cost(&after), after, None);
+            edits.clear();
+        } else {
+            tried = Some(after);
         }
-        Ok((before - least, analysed))
-    })
+    }
+    undo(&mut rw, &mut order, edits);
+    Ok(())
 }
 
 /// Moves each read that is the reason for a copy; whether there was one that can be moved.

@@ -22,34 +22,44 @@ use monopour_ir::{Diagnostics, Op, Rewriter, Type, Use, Value, ops};
 use tracing::trace;
 
 use crate::eliminate_empty_tensors::{Analysed, cost};
-use crate::improve::{Analyse, improve, trials};
-use crate::options::Options;
+use crate::improve::{Analyse, trials};
 use crate::own_tiles::{self, OwnTile, own_tiles};
 
 /// How many sets of changes are tried, each with an analysis of its own: all together, then halves of sets that cost copies.
 const MOST_TRIALS: usize = 16;
 
-/// Replaces new tensors of a module's functions; returns how many. Nothing is done but with
-/// [`crate::Strategy::Minimal`].
+/// Replaces new tensors of a function, and returns what was changed. The analysis is of the function as it is then; values that
+/// were replaced are still there until [`Reused::finish`].
 ///
 /// # Errors
 /// As [`crate::run_one_shot`], for programs that it would refuse.
-pub fn reuse_buffers(root: Op, options: &Options) -> Result<usize, Diagnostics> {
-    improve(root, options, |function, analyse| {
-        let mut analysed = analyse()?;
-        let changes = changes(&analysed);
-        let mut search = Trials {
-            rw: Rewriter::new(function.context()),
-            analyse,
-            left: trials(&analysed, MOST_TRIALS),
-            least: cost(&analysed),
-        };
-        let made = search.run(&changes)?;
-        if made > 0 {
-            analysed = analyse()?;
-        }
-        Ok((made, analysed))
-    })
+pub(crate) fn reuse_buffers<'c>(
+    function: Op<'c>,
+    analysed: &mut Analysed<'c>,
+    analyse: Analyse<'c, '_>,
+) -> Result<Reused<'c>, Diagnostics> {
+    let (changes, left, least) = (changes(analysed), trials(analysed, MOST_TRIALS), cost(analysed));
+    let (rw, kept) = (Rewriter::new(function.context()), Reused { empties: vec![], made: vec![] });
+    let mut search = Trials { rw, analyse, left, least, analysed, kept };
+    search.run(changes)?;
+    Ok(search.kept)
+}
+
+/// What [`reuse_buffers`] changed.
+pub(crate) struct Reused<'c> {
+    /// New tensors that other values are used for.
+    pub(crate) empties: Vec<Value<'c>>,
+    made: Vec<Made<'c>>,
+}
+
+impl<'c> Reused<'c> {
+    /// Ends the changes.
+    ///
+    /// # Errors
+    /// MLIR's, for an op that does not build.
+    pub(crate) fn finish(self, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+        self.made.into_iter().try_for_each(|made| made.keep(rw))
+    }
 }
 
 /// A use of a new tensor, and the value to use instead.
@@ -107,9 +117,11 @@ fn changes<'c>(Analysed { collected, decisions }: &Analysed<'c>) -> Vec<Change<'
         let operand = *collected.operand_ids.get(&(tile.used.op, tile.used.index))?;
         Some(OwnParts { operand, value: collected.id(tile.value)? })
     });
+    let key = |used: Use<'c>, value: Value<'c>| (used.op, used.index, value);
+    let by_use: HashMap<_, OwnTile> = tiles.iter().rev().map(|tile| (key(tile.used, tile.value), *tile)).collect();
     let change = |reuse: monopour_analysis::reuse::Reuse| {
         let (used, value) = (collected.operands[reuse.operand], collected.values[reuse.value]);
-        let tile = tiles.iter().find(|tile| tile.used == used && tile.value == value).copied();
+        let tile = by_use.get(&key(used, value)).copied();
         Change { used, empty: used.op.operand(used.index), value, tile }
     };
     reuses(&collected.facts, decisions, &kinds, &own.collect::<Vec<_>>()).into_iter().map(change).collect()
@@ -123,36 +135,39 @@ struct Trials<'c, 'a> {
     left: usize,
     /// Copies without the changes.
     least: usize,
+    /// The function with the changes that are kept.
+    analysed: &'a mut Analysed<'c>,
+    kept: Reused<'c>,
 }
 
 impl<'c> Trials<'c, '_> {
-    /// Keeps all of the changes if they cost nothing, else those of each half that do not; returns how many.
-    fn run(&mut self, changes: &[Change<'c>]) -> Result<usize, Diagnostics> {
+    /// Keeps all of the changes if they cost nothing, else those of each half that do not.
+    fn run(&mut self, mut changes: Vec<Change<'c>>) -> Result<(), Diagnostics> {
         if changes.is_empty() || self.left == 0 {
-            return Ok(0);
+            return Ok(());
         }
         self.left -= 1;
         let mut all = Vec::new();
-        for change in changes {
+        for change in &changes {
             all.push(change.make(&mut self.rw)?);
         }
-        if (self.analyse)().is_ok_and(|analysed| self.is_kept(&analysed, changes)) {
-            for (change, made) in changes.iter().zip(all) {
+        if let Some(after) = (self.analyse)().ok().filter(|after| self.is_kept(after, &changes)) {
+            for change in changes {
                 let (op, place) = (change.used.op, change.used.op.location());
                 trace!(target: "bufferize", "{place}: {} is made in a buffer that is free by then", op.name());
-                made.keep(&mut self.rw)?;
-                if let Some(empty) = change.empty.defining_op().filter(|_| change.empty.is_unused()) {
-                    self.rw.erase(empty);
-                }
+                self.kept.empties.push(change.empty);
             }
-            return Ok(changes.len());
+            self.kept.made.extend(all);
+            *self.analysed = after;
+            return Ok(());
         }
         all.into_iter().rev().for_each(|made| made.undo(&mut self.rw));
         if changes.len() == 1 {
-            return Ok(0);
+            return Ok(());
         }
-        let (first, second) = changes.split_at(changes.len() / 2);
-        Ok(self.run(first)? + self.run(second)?)
+        let second = changes.split_off(changes.len() / 2);
+        self.run(changes)?;
+        self.run(second)
     }
 
     fn is_kept(&self, analysed: &Analysed<'c>, changes: &[Change<'c>]) -> bool {

@@ -196,7 +196,7 @@ pub(crate) fn point_behind<'c>(
 pub(crate) enum Movable {
     /// Pure ones without regions, as upstream does.
     Simple,
-    /// Also linalg ops, loops and dispatches of which every op is pure.
+    /// Also linalg ops, branches, counted loops and dispatches of which every op is pure.
     Nested,
 }
 
@@ -337,8 +337,10 @@ pub(crate) fn may_move(op: Op, movable: Movable) -> bool {
     if op.regions().is_empty() {
         return interfaces::is_pure(op);
     }
+    // Their effects are those of the ops inside of them, which are looked at, too.
     let is_border = |op: Op| {
-        matches!(op.name(), ops::scf::FORALL | ops::scf::FORALL_IN_PARALLEL | ops::tensor::PARALLEL_INSERT_SLICE)
+        let names = [ops::scf::FORALL, ops::scf::FORALL_IN_PARALLEL, ops::tensor::PARALLEL_INSERT_SLICE];
+        names.contains(&op.name()) || [ops::scf::IF, ops::scf::FOR].contains(&op.name())
     };
     movable == Movable::Nested && op.nested(WalkOrder::Pre).into_iter().all(|o| is_border(o) || interfaces::is_pure(o))
 }

@@ -45,6 +45,8 @@ names! {
     LINEAR_GRID = "monopour.linear_grid";
     /// Argument of a kernel function: `"read"`, `"write"` or `"read_write"`.
     ACCESS = "monopour.access";
+    /// `memref.dealloc` of the host function: it frees nothing; what the buffer holds is not to be read from here on.
+    POISON = "monopour.poison";
     /// The one allocation of the arena.
     ARENA = "monopour.arena";
     /// Copy in a kernel: bytes that all tiles of a dispatch copy together. Kernel function of a GPU: bytes of all its copies.

@@ -104,7 +104,7 @@ runtime_functions! {
     DispatchOnce dispatch_once = "monopour_rt_dispatch_once" (Context, Index, Extent, Extent, Extent);
     /// Copies bytes: source and its offset, destination and its offset, bytes.
     Copy copy = "monopour_rt_copy" (Context, Handle, Bytes, Handle, Bytes, Bytes);
-    /// Fills bytes with a pattern of 32 bits: destination, offset, bytes, pattern.
+    /// Fills bytes with a pattern of 32 bits: destination, offset, bytes (-1: all whole patterns up to the end), pattern.
     Fill fill = "monopour_rt_fill" (Context, Handle, Bytes, Bytes, Bits);
     /// The value of a scalar input.
     InputScalar input_scalar = "monopour_rt_input_scalar" (Context, Index) -> Bits;

@@ -5,7 +5,7 @@
 //! * [`borders`]: fills that run once, because their buffer keeps the border.
 //! * [`outline`]: a kernel function of a tile id per dispatch. `captures`: its arguments; `merge`: kernels of equal
 //!   structure as one; `views`: views and copies that stay on the host.
-//! * [`plan`]: transients as offsets of one arena.
+//! * [`plan`]: transients as offsets of one arena. `poison`: buffers filled where their contents begin and end, for tests.
 //! * [`schedule`]: the host function as runtime calls on handles. `buffers`: memrefs as numbers; `scalars`: their bits;
 //!   `regions`: loops and branches; `checks`: run-time checks; `sink`: handles at their first use.
 //!
@@ -26,6 +26,7 @@ pub mod lives;
 mod merge;
 pub mod outline;
 pub mod plan;
+mod poison;
 mod regions;
 mod scalars;
 pub mod schedule;

@@ -126,11 +126,11 @@ impl<'c> Transient<'c> {
     }
 }
 
-/// Plans the memory of `host`, a function of `module`.
+/// Plans the memory of `host`, a function of `module`. `poison`: mark where the contents of a place of the arena begin and end.
 ///
 /// # Errors
 /// S0004 when an arena would hold a buffer without a static size (cannot happen after `collect`); IR errors.
-pub fn run(module: &Module, host: Op) -> Result<Report, Diagnostics> {
+pub fn run(module: &Module, host: Op, poison: bool) -> Result<Report, Diagnostics> {
     let block = host.body().expect("the host function has a body");
     let mut transients = collect(block);
     let plan = place(&mut transients, constant_bytes(module));
@@ -141,6 +141,13 @@ pub fn run(module: &Module, host: Op) -> Result<Report, Diagnostics> {
     for (t, offset) in transients.iter().zip(plan.offsets.iter()) {
         let (place, bytes) = (t.alloc.location(), t.size_bytes);
         trace!(target: "plan", "{place}: {bytes} bytes at offset {offset}, alive from op {} to {}", t.first, t.last);
+    }
+    if poison {
+        let ops = block.ops();
+        // A border stays.
+        for t in transients.iter().filter(|t| t.border.is_none()) {
+            mark_contents(t.alloc, ops[t.first as usize], ops[t.last as usize])?;
+        }
     }
     rewrite(host, block, &transients, &plan)?;
     widen_access(module, host);
@@ -303,6 +310,18 @@ fn report(transients: &[Transient], plan: &MemoryPlan) -> Report {
         location: t.location.clone(),
     });
     Report { arena_bytes: plan.peak_bytes, lower_bound_bytes: plan.lower_bound_bytes, transients: placed.collect() }
+}
+
+/// WRITE: marks of a transient before the first op of the block that touches it, and behind the last one.
+fn mark_contents(alloc: Op, first: Op, last: Op) -> Result<(), Diagnostics> {
+    let cx = alloc.context();
+    let mut rw = Rewriter::new(cx);
+    for place in [InsertionPoint::Before(first), InsertionPoint::After(last)] {
+        rw.set_point(place);
+        let spec = OpSpec::new(ops::memref::DEALLOC, alloc.location()).operands(&[alloc.result(0)]);
+        rw.create(spec.attr(attributes::POISON, Attr::unit(cx)))?;
+    }
+    Ok(())
 }
 
 /// WRITE: one arena, views into it, no other allocation of a transient.

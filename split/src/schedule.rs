@@ -32,7 +32,7 @@ use crate::checks;
 use crate::constants::Known;
 use crate::outline::{Extent, grid};
 use crate::sources::Site;
-use crate::{error, regions, scalars};
+use crate::{error, poison, regions, scalars};
 use monopour_contract::{RuntimeFunction, Trap, attributes};
 use monopour_ir::ops;
 use monopour_ir::parallel::module_of;
@@ -63,11 +63,12 @@ pub struct Scheduled {
 
 /// Schedules `host`, a function of `module`: replaces it by a function of the same name on handles.
 ///
-/// `known`: the constants that have an index already, from other variants of the program.
+/// `known`: the constants that have an index already, from other variants of the program. `poison`: fill buffers before
+/// their first write and behind their last use.
 ///
 /// # Errors
 /// S0003, S0004; see the module documentation.
-pub fn run(module: &Module, host: Op, known: Known) -> Result<Scheduled, Diagnostics> {
+pub fn run(module: &Module, host: Op, known: Known, poison: bool) -> Result<Scheduled, Diagnostics> {
     declare_runtime(module, host)?;
     let mut state = State {
         cx_value: None,
@@ -76,6 +77,7 @@ pub fn run(module: &Module, host: Op, known: Known) -> Result<Scheduled, Diagnos
         kernels: module.functions().into_iter().filter_map(KernelInfo::read).collect(),
         indices: known.indices,
         known: known.count,
+        poison,
         out: Scheduled::default(),
     };
     state.lower_function(&mut Rewriter::new(module.context()), host)?;
@@ -132,6 +134,8 @@ pub(crate) struct State<'c> {
     indices: HashMap<String, i64>,
     /// Constants of other variants, whose indices come first.
     known: usize,
+    /// Whether buffers are filled where their contents begin and end.
+    poison: bool,
     out: Scheduled,
 }
 
@@ -227,7 +231,7 @@ impl<'c> State<'c> {
             ops::func::RETURN => self.results(b, op),
             ops::cf::ASSERT => checks::assert(self, b, op),
             ops::arith::SELECT if op.result(0).ty().is_memref() => self.select(b, op),
-            ops::ub::POISON if op.result(0).ty().is_memref() => self.poison(b, op),
+            ops::ub::POISON if op.result(0).ty().is_memref() => poison::undefined(self, b, op),
             name if crate::plan::VIEW_LIKE.contains(&name) => self.view(b, op),
             _ if matches!(op.dialect(), "arith" | "math" | "ub") && op.regions().is_empty() => self.scalar_op(b, op),
             _ => Err(error::not_schedulable(op).into()),
@@ -263,6 +267,9 @@ impl<'c> State<'c> {
         let is_arena = op.attr(attributes::ARENA).is_some();
         let function = if is_arena { RuntimeFunction::Arena } else { RuntimeFunction::Alloc };
         buffer.handle = self.call(b, loc, function, &[bytes])?.result(0);
+        if self.poison && !is_arena {
+            poison::fill_all(self, b, loc, &buffer)?;
+        }
         self.buffers.insert(op.result(0), buffer);
         Ok(())
     }
@@ -281,12 +288,18 @@ impl<'c> State<'c> {
     }
 
     fn dealloc(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
+        if op.attr(attributes::POISON).is_some() {
+            return poison::fill_place(self, b, op);
+        }
         // The runtime keeps the arena between runs.
         if crate::plan::is_arena_view(op.operand(0)) {
             return Ok(());
         }
-        let handle = self.buffer(op, op.operand(0))?.handle;
-        self.call(b, op.location(), RuntimeFunction::Free, &[handle])?;
+        let buffer = self.buffer(op, op.operand(0))?;
+        if self.poison {
+            poison::fill_all(self, b, op.location(), &buffer)?;
+        }
+        self.call(b, op.location(), RuntimeFunction::Free, &[buffer.handle])?;
         Ok(())
     }
 
@@ -360,14 +373,6 @@ impl<'c> State<'c> {
             chosen.push(b.create(spec)?.result(0));
         }
         self.buffers.insert(op.result(0), Buffer::unflatten(&chosen, &memref));
-        Ok(())
-    }
-
-    /// A poison value as a buffer, which no op may read.
-    fn poison(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
-        let memref = op.result(0).ty().as_memref().ok_or_else(|| error::not_schedulable(op))?;
-        let zeros = vec![number(b, 0, op.location()); Buffer::flat_len(&memref)];
-        self.buffers.insert(op.result(0), Buffer::unflatten(&zeros, &memref));
         Ok(())
     }
 

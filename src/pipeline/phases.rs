@@ -4,8 +4,7 @@ use super::stages::{Model, OnMemrefs, OnTensors, Outlined, Planned, Scheduled, S
 use super::{Job, copies, signature};
 use crate::options::{Strategy, TargetDescription};
 use monopour_bufferize::{
-    Options, Stats, Strategy as Footprints, eliminate_empty_tensors, move_reads, order_dispatches, reuse_buffers,
-    run_one_shot,
+    Options, Stats, Strategy as Footprints, eliminate_empty_tensors, improve, order_dispatches, run_one_shot,
 };
 use monopour_contract::attributes;
 use monopour_frontend as frontend;
@@ -99,9 +98,7 @@ pub(super) fn bufferize<'c>(job: &mut Job<'c, '_>, Tiled { model }: Tiled<'c>) -
         }
         Strategy::Minimal => {
             order_dispatches(root, &options);
-            eliminate_empty_tensors(root, &options)?;
-            move_reads(root, &options)?;
-            reuse_buffers(root, &options)?;
+            improve(root, &options)?;
             run_one_shot(root, &options)?
         }
     };
@@ -183,7 +180,7 @@ pub(super) fn distribute<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Resu
 pub(super) fn plan<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Result<Planned<'c>, Diagnostics> {
     let Outlined { model, inserted, kernel_copies, kernel_ops } = stage;
     let mut lives = split::lives::run(&model.module, model.host(), &model.signature);
-    let plan = split::plan::run(&model.module, model.host())?;
+    let plan = split::plan::run(&model.module, model.host(), job.options.poison)?;
     split::lives::place(&mut lives, &plan);
     let pooled = split::plan::pooled(model.host());
     let sites = split::copies::of_host(&model.module, model.host(), &kernel_copies, job.is_gpu());
@@ -195,6 +192,6 @@ pub(super) fn schedule<'c>(job: &mut Job<'c, '_>, planned: Planned<'c>) -> Resul
     let model = &planned.model;
     let weights = |name: &str| model.weights.get(name).map(frontend::Weight::data);
     let known = split::constants::Known::of(&model.module, job.known_constants, &weights);
-    let schedule = split::schedule::run(&model.module, model.host(), known)?;
+    let schedule = split::schedule::run(&model.module, model.host(), known, job.options.poison)?;
     Ok(Scheduled { planned, schedule })
 }

@@ -39,6 +39,7 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "constants", about: "n distinct constants, each read", text: constants },
     Shape { name: "concat", about: "n parts made in empty tensors and inserted into one", text: concat },
     Shape { name: "generics", about: "n generics, each with a destination of its own", text: generics },
+    Shape { name: "products", about: "n dispatches in a row, each a product with one matrix", text: products },
     Shape { name: "loop_arguments", about: "one loop that carries n tensors", text: loop_arguments },
     Shape { name: "casts", about: "n casts and reads of one tensor", text: casts },
     Shape { name: "blocks", about: "n blocks in a row, each with a read and a write", text: blocks },
@@ -302,6 +303,29 @@ fn generics(n: usize) -> String {
         }
         format!("%t{n}")
     })
+}
+
+fn products(n: usize) -> String {
+    const T: &str = "tensor<64x64xf32>";
+    const PART: &str = "tensor<16x64xf32>";
+    let slice = |of: &str| format!("tensor.extract_slice {of}[%r, 0] [16, 64] [1, 1] : {T} to {PART}");
+    let mut out = format!("func.func @f(%t0: {T}, %w: {T}) -> {T} {{\n%z = arith.constant 0.0 : f32\n");
+    line(&mut out, "%rows = arith.constant 16 : index");
+    for k in 0..n {
+        line(&mut out, &format!("%e{k} = tensor.empty() : {T}"));
+        line(&mut out, &format!("%t{} = scf.forall (%i) in (4) shared_outs(%o = %e{k}) -> ({T}) {{", k + 1));
+        line(&mut out, "%r = arith.muli %i, %rows : index");
+        line(&mut out, &format!("%s = {}\n%d = {}", slice(&format!("%t{k}")), slice("%o")));
+        line(&mut out, &format!("%c = linalg.fill ins(%z : f32) outs(%d : {PART}) -> {PART}"));
+        line(&mut out, &format!("%p = linalg.matmul ins(%s, %w : {PART}, {T}) outs(%c : {PART}) -> {PART}"));
+        line(&mut out, "scf.forall.in_parallel {");
+        line(
+            &mut out,
+            &format!("tensor.parallel_insert_slice %p into %o[%r, 0] [16, 64] [1, 1] : {PART} into {T}\n}}\n}}"),
+        );
+    }
+    line(&mut out, &format!("return %t{n} : {T}\n}}"));
+    out
 }
 
 fn loop_arguments(n: usize) -> String {

@@ -2,7 +2,7 @@
 //! values, no leak, nothing created once warm.
 
 use crate::backend::from_runtime;
-use monopour::program::{CpuTarget, DType};
+use monopour::program::{CpuTarget, DType, Program};
 use monopour::runtime::{Device, DeviceChoice, HostForm, HostTensor, LeakReport, Options, Session, Stats};
 use monopour::{CompileOptions, TargetDescription, compile};
 use monopour_ir::{Context, Module};
@@ -76,11 +76,13 @@ pub fn run_each(
     (device, target): &(Device, TargetDescription),
     inputs: &[Vec<HostTensor>],
 ) -> (Vec<Vec<HostTensor>>, Stats, LeakReport) {
-    let donate = donate.iter().map(|d| (*d).to_owned()).collect();
-    let options = CompileOptions { targets: vec![target.clone()], verify: true, donate, ..Default::default() };
-    let program = compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}\n{text}")).program;
-    let program = Arc::new(program);
-    let by_form = |host: HostForm| {
+    let donate: Vec<String> = donate.iter().map(|d| (*d).to_owned()).collect();
+    let compiled = |poison: bool| {
+        let (targets, donate) = (vec![target.clone()], donate.clone());
+        let options = CompileOptions { targets, verify: true, donate, poison, ..Default::default() };
+        compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}\n{text}")).program
+    };
+    let by_form = |program: &Arc<Program>, host: HostForm| {
         let options = Options { threads: 2, host, ..Options::default() };
         let mut session = Session::load(device, program.clone(), &options).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(session.host_form(), host);
@@ -89,7 +91,10 @@ pub fn run_each(
         let stats = session.stats();
         (results, stats, session.close())
     };
-    let (native, data) = (by_form(HostForm::Native), by_form(HostForm::Data));
+    let program = Arc::new(compiled(false));
+    let (native, data) = (by_form(&program, HostForm::Native), by_form(&program, HostForm::Data));
+    let poisoned = by_form(&Arc::new(compiled(true)), HostForm::Data);
+    assert!(native.0 == poisoned.0, "something reads a buffer before its first write or behind its last use\n{text}");
     assert!(native.0 == data.0, "the forms of the host function give other results\n{text}");
     let counts = |(_, stats, leaks): &(_, Stats, LeakReport)| (stats.counts, stats.steady_state, *leaks);
     assert_eq!(counts(&native), counts(&data), "{text}");

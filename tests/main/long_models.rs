@@ -2,6 +2,8 @@
 
 use crate::host::{devices, f32s, run};
 use monopour::{CompileOptions, TargetDescription, compile};
+use std::collections::BTreeMap;
+use std::process::Command;
 
 /// Layers of the model: about 2,900 calls of the runtime.
 const LAYERS: usize = 721;
@@ -53,5 +55,52 @@ fn values_are_carried_through_all_parts() {
         let (results, stats, leaks) = run(&text(), &[], &device, &inputs);
         assert_eq!(results, [f32s(&[2, 4], &sum), f32s(&[3], &[2.0, -4.0, 1.0])]);
         assert!(stats.counts.dispatches >= LAYERS as u64 && leaks.is_clean(), "{stats:?} {leaks:?}");
+    }
+}
+
+/// The CPU time of each phase in a process of its own, in ms; the least of two.
+fn phases(target: &str, products: usize) -> BTreeMap<String, f64> {
+    const T: &str = "tensor<16x16xf32>";
+    let mut body = String::new();
+    for i in 0..products {
+        body += &format!(
+            "  %e{i} = tensor.empty() : {T}\n  %f{i} = linalg.fill ins(%zero : f32) outs(%e{i} : {T}) -> {T}\n  %{} = linalg.matmul ins(%{i}, %w : {T}, {T}) outs(%f{i} : {T}) -> {T}\n",
+            i + 1
+        );
+    }
+    let text = format!(
+        "func.func @main(%x: {T}, %w: {T}) -> {T} {{\n  %zero = arith.constant 0.0 : f32\n  %0 = linalg.add ins(%x, %w : {T}, {T}) outs(%x : {T}) -> {T}\n{body}  return %{products} : {T}\n}}\n"
+    );
+    let folder = std::env::temp_dir().join(format!("monopour-phases-{products}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("m.mlir"), text).unwrap();
+    let mut least: BTreeMap<String, f64> = BTreeMap::new();
+    for _ in 0..2 {
+        let args = ["compile", "m.mlir", "-o", "m.mpr", "--time-phases", "--target", target];
+        let output = Command::new(env!("CARGO_BIN_EXE_monopour")).args(args).current_dir(&folder).output().unwrap();
+        let table = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{table}");
+        for line in table.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [phase, _, _, "ms", cpu_ms, "ms", "cpu"] = words[..] else { continue };
+            let found = least.entry(phase.to_owned()).or_insert(f64::INFINITY);
+            *found = found.min(cpu_ms.parse().unwrap());
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+    least
+}
+
+/// A tensor that all dispatches read makes no phase slower than the program is longer: eight times as many products take less
+/// than 20 times as long, where a look at all of its readers per dispatch would take 64.
+#[test]
+fn phases_grow_with_the_readers_of_a_tensor() {
+    for target in ["cpu:x86-64-v3", "gpu:portable"] {
+        let (few, many) = (phases(target, 100), phases(target, 800));
+        assert!(few.len() > 8 && few.len() == many.len(), "{few:?}");
+        for (phase, ms) in &many {
+            // What takes no time varies.
+            assert!(*ms <= 20.0 * few[phase].max(2.0), "{target}, {phase}: {} ms for 100, {ms} for 800", few[phase]);
+        }
     }
 }

@@ -97,19 +97,19 @@ pub fn tensor_from(dtype: DType, shape: &[u64], first: u64) -> HostTensor {
 }
 
 /// A shape with `size` on one axis, and small sizes on the others.
-fn shape(rank: usize, axis: usize, size: u64) -> Vec<u64> {
+pub fn shape(rank: usize, axis: usize, size: u64) -> Vec<u64> {
     let other = [3, 5, 4];
     (0..rank).map(|d| if d == axis { size } else { other[d] }).collect()
 }
 
 /// The MLIR type of a tensor, with `?` on one axis if that is dynamic.
-fn type_of(shape: &[u64], axis: Option<usize>, element: &str) -> String {
+pub fn type_of(shape: &[u64], axis: Option<usize>, element: &str) -> String {
     let sizes = shape.iter().enumerate().map(|(d, n)| if axis == Some(d) { "?x".to_owned() } else { format!("{n}x") });
     format!("tensor<{}{element}>", sizes.collect::<String>())
 }
 
 /// `[offset on the axis, 0 elsewhere] [size on the axis, all elsewhere] [1, ..]`
-fn slice(shape: &[u64], axis: usize, offset: &str, size: &str) -> String {
+pub fn slice(shape: &[u64], axis: usize, offset: &str, size: &str) -> String {
     let list = |of: &dyn Fn(usize) -> String| (0..shape.len()).map(of).collect::<Vec<_>>().join(", ");
     let offsets = list(&|d| if d == axis { offset.to_owned() } else { "0".to_owned() });
     let sizes = list(&|d| if d == axis { size.to_owned() } else { shape[d].to_string() });
@@ -117,7 +117,7 @@ fn slice(shape: &[u64], axis: usize, offset: &str, size: &str) -> String {
 }
 
 /// `linalg.generic` that adds `%x` to `%y`, both of type `ty`, in the memory of `%y`.
-fn added(rank: usize, ty: &str, (_, element, add, _): Element) -> String {
+pub fn added(rank: usize, ty: &str, (_, element, add, _): Element) -> String {
     let dims = ["i", "j", "k"][..rank].join(", ");
     let map = format!("affine_map<({dims}) -> ({dims})>");
     let parallel = vec!["\"parallel\""; rank].join(", ");
@@ -128,7 +128,7 @@ fn added(rank: usize, ty: &str, (_, element, add, _): Element) -> String {
 }
 
 /// Ranks, and an axis of each.
-const AXES: [(usize, usize); 6] = [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)];
+pub const AXES: [(usize, usize); 6] = [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)];
 
 /// In a loop, a block of rows is added to the one `distance` rows behind it: in place if the two have no row in common.
 fn rows(rank: usize, axis: usize, element: Element, dynamic: bool, (block, distance): (u64, u64)) -> Case {

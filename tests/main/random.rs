@@ -49,7 +49,22 @@ fn check_program(
     expected: &Expected,
     allowed: Allowed,
 ) -> Result<(), String> {
-    let options = CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
+    for poison in [false, true] {
+        check_compiled(backend, (text, inputs, poison), expected, allowed)
+            .map_err(|message| if poison { format!("with poisoned buffers: {message}") } else { message })?;
+    }
+    Ok(())
+}
+
+/// `poison`: whether buffers are filled before their first write and behind their last use.
+fn check_compiled(
+    backend: &Monopour,
+    (text, inputs, poison): (&str, &[HostTensor], bool),
+    expected: &Expected,
+    allowed: Allowed,
+) -> Result<(), String> {
+    let targets = vec![backend.target().clone()];
+    let options = CompileOptions { targets, verify: true, poison, ..Default::default() };
     let compiled = compile(text.as_bytes(), "random.mlir", &options).map_err(|d| d.to_string())?;
     let run = backend.run_program(compiled.program, inputs);
     if let Err(EvalError::Undefined { what, .. }) = expected {

@@ -11,7 +11,8 @@ use crate::index::OperandId;
 use crate::trees::NONE;
 
 impl Classes<'_> {
-    pub(super) fn is_conflict(&self, read: OperandId, write: OperandId, steps: &mut u64) -> bool {
+    /// Whether the read may see what the write stores, if they are in one class.
+    pub fn is_conflict(&self, read: OperandId, write: OperandId, steps: &mut u64) -> bool {
         *steps += 1;
         let (used, stored) = (&self.facts.operands()[read], &self.facts.operands()[write]);
         if used.op == stored.op {

@@ -293,6 +293,12 @@ impl<'c, 'r> Code<'c, 'r> {
             .attr("mode", mode);
         self.rw.create(spec).expect("invariant: a shuffle takes a value, a lane and a width").result(0)
     }
+    /// Zero.
+    pub(super) fn zero(&mut self, ty: Type<'c>) -> Value<'c> {
+        let value = if ty.is_float() { Attr::float(ty, 0.0) } else { Attr::int(ty, 0) };
+        let spec = OpSpec::new(ops::arith::CONSTANT, self.loc).results(&[ty]).attr("value", value);
+        self.rw.create(spec).expect("invariant: a constant fits its type").result(0)
+    }
     /// Loads `lanes` elements at a linear index.
     pub(super) fn load(&mut self, buffer: Value<'c>, index: Value<'c>, lanes: u32) -> Value<'c> {
         let ty = self.vector_type(buffer.ty().element(), lanes);

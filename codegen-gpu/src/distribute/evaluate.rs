@@ -291,8 +291,10 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         reach: Reach,
         lanes: u32,
     ) -> Value<'c> {
-        let base = self.model.slices[slice].base;
-        load_from(code, self.buffers[&base], self.lanes.get(&base) == Some(&lanes), index, (reach, lanes))
+        let Slice { base, element, .. } = self.model.slices[slice];
+        // Memory of the tile that nothing writes has no buffer: any number is right.
+        let Some(&buffer) = self.buffers.get(&base) else { return code.zero(element) };
+        load_from(code, buffer, self.lanes.get(&base) == Some(&lanes), index, (reach, lanes))
     }
 
     /// Stores the registers of `point` for which `keep` holds, in the order of slices.

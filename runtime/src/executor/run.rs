@@ -491,7 +491,10 @@ impl<B: Backend> HostCalls for Run<'_, B> {
     }
 
     fn fill(&mut self, dst: (i64, i64), bytes: i64, pattern: u32) -> Result<(), Error> {
-        let range = self.writable_range(dst.0, dst.1, bytes, "fill")?;
+        let mut range = self.writable_range(dst.0, dst.1, bytes, "fill")?;
+        if bytes == -1 {
+            range.bytes -= range.bytes % size_of_val(&pattern) as u64;
+        }
         if range.bytes == 0 {
             return Ok(());
         }
