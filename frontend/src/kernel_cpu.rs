@@ -9,7 +9,8 @@ use crate::kernel::{self, Kernel};
 use crate::linalg::{self, Loops};
 use crate::products::{self, ConvolutionLoops};
 use monopour_contract::{
-    KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_LINE_PANEL_BYTES, WIDE_TILE_BITS, WIDE_TILE_REGISTERS,
+    KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_LINE_PANEL_BYTES, MOST_TASK_BUFFER_BYTES, WIDE_TILE_BITS,
+    WIDE_TILE_REGISTERS,
 };
 use monopour_ir::ops;
 use monopour_ir::{DYNAMIC, Op};
@@ -106,7 +107,20 @@ fn product(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> {
         widen(&found.m, loops, &mut tile);
         widen(&found.n, loops, &mut tile);
     }
+    if let [.., row] = found.m[..]
+        && loops.extents[row] == DYNAMIC
+    {
+        tile[row] = tile[row].min(converted_rows(dispatch, row, &tile));
+    }
     finish(tile, loops)
+}
+
+/// Most rows of a task whose sums are of another type than its result: they are on its stack.
+fn converted_rows(dispatch: &Dispatch, row: usize, tile: &[i64]) -> i64 {
+    let [sums, result] = [dispatch.main(), dispatch.root].map(|op| op.result(0).ty().element());
+    let bytes = sums.element_size_bytes().unwrap_or(8)
+        * tile.iter().enumerate().filter(|(d, _)| *d != row).map(|(_, t)| (*t).max(1) as u64).product::<u64>();
+    if sums == result { i64::MAX } else { (MOST_TASK_BUFFER_BYTES / 2 / bytes.max(1)).max(1) as i64 }
 }
 
 /// Takes several iterations of the loop outside of the last one, if that is whole and short: lines of an image, or blocks of

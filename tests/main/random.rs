@@ -231,6 +231,47 @@ fn random_batches_of_images_are_right_on_the_cpu() {
     check_all(&[Monopour::cpu()], seeds(12, 1000), batches, tolerance);
 }
 
+/// The last layer of a classifier in f16, on a batch of any size: sums of another type than the results lie on a task's stack.
+#[test]
+fn layers_of_half_precision_take_batches_of_any_size() {
+    let layer = |seed: u64| {
+        let map = |to: &str| format!("affine_map<(n, o, k) -> ({to})>");
+        let maps = ["n, k", "k, o", "n, o"].map(map).join(", ");
+        let same = vec!["affine_map<(n, o) -> (n, o)>"; 2].join(", ");
+        let text = format!(
+            "func.func @main(%x: tensor<?x32xf16>, %w: tensor<32x1000xf16>) -> tensor<?x1000xf16> {{
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x32xf16>
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?x1000xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<?x1000xf32>) -> tensor<?x1000xf32>
+  %s = linalg.generic {{indexing_maps = [{maps}], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}}
+      ins(%x, %w : tensor<?x32xf16>, tensor<32x1000xf16>) outs(%f : tensor<?x1000xf32>) {{
+  ^bb0(%a: f16, %b: f16, %o: f32):
+    %c = arith.extf %a : f16 to f32
+    %d = arith.extf %b : f16 to f32
+    %m = arith.mulf %c, %d : f32
+    %t = arith.addf %o, %m : f32
+    linalg.yield %t : f32
+  }} -> tensor<?x1000xf32>
+  %h = tensor.empty(%n) : tensor<?x1000xf16>
+  %r = linalg.generic {{indexing_maps = [{same}], iterator_types = [\"parallel\", \"parallel\"]}}
+      ins(%s : tensor<?x1000xf32>) outs(%h : tensor<?x1000xf16>) {{
+  ^bb0(%a: f32, %o: f16):
+    %t = arith.truncf %a : f32 to f16
+    linalg.yield %t : f16
+  }} -> tensor<?x1000xf16>
+  return %r : tensor<?x1000xf16>
+}}\n"
+        );
+        let batch = [0, 1, 5, 130][seed as usize];
+        (text, vec![Input::new(Dtype::F16, &[batch, 32]), Input::new(Dtype::F16, &[32, 1000])])
+    };
+    let allowed: Allowed = |_, largest| Tolerance { absolute: 2e-3 * largest, relative: 0.0 };
+    let backends: Vec<Monopour> = [Some(Monopour::cpu()), Monopour::gpu()].into_iter().flatten().collect();
+    check_all(&backends, 0..4, layer, allowed);
+}
+
 /// Sums of f32 in another order may be rounded to the other neighbour of f16, and what is computed of them.
 #[test]
 fn random_images_of_half_precision_are_right_on_the_cpu() {
