@@ -9,7 +9,7 @@ use super::types::is_vector_float;
 use super::{body, indices};
 use crate::error;
 use monopour_ir::ops;
-use monopour_ir::{Diagnostics, LinearForm, Type, Value};
+use monopour_ir::{DYNAMIC, Diagnostics, LinearForm, Type, Value};
 use std::collections::HashMap;
 
 /// The element (or `lanes` neighbours along one coordinate, [`Evaluator::along`]) to compute.
@@ -273,13 +273,23 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         Reach::Strided(strides[along])
     }
 
-    /// Elements of the whole buffer; 1 if unknown, so that no access counts as aligned.
+    /// Elements of the whole buffer, whose last vector is whole if this is a multiple of the lanes. 0 for arguments of unknown
+    /// extent: the runtime rounds bindings up to the widest vector. 1 if unknown: no access counts as aligned.
     pub(super) fn elements(&self, base: Base) -> i64 {
-        let elements = match base {
-            Base::Local(l) => self.model.locals[l].elements,
-            Base::Argument(_) => self.buffers.get(&base).and_then(|b| b.ty().shape()).map_or(1, |s| s.iter().product()),
-        };
-        if elements < 0 { 1 } else { elements }
+        match base {
+            Base::Local(l) => {
+                if self.model.locals[l].elements < 0 {
+                    1
+                } else {
+                    self.model.locals[l].elements
+                }
+            }
+            Base::Argument(_) => match self.buffers.get(&base).and_then(|b| b.ty().shape()).as_deref() {
+                Some([DYNAMIC]) => 0,
+                Some(shape) => shape.iter().product(),
+                None => 1,
+            },
+        }
     }
 
     /// Loads the lanes of an access; a scalar where all lanes read the same element.
