@@ -3,7 +3,8 @@
 //! The phases, in order (`distribute` of the GPU code generator comes after the first):
 //!
 //! * [`borders`]: fills that run once, because their buffer keeps the border.
-//! * [`outline`]: a kernel function of a tile id per dispatch. `captures`: its arguments; `merge`: kernels of equal
+//! * [`outline`]: a kernel function of a tile id per dispatch. `captures`: its arguments; `sizes`: one value
+//!   per dynamic size; `merge`: kernels of equal
 //!   structure as one; `views`: views and copies that stay on the host.
 //! * [`plan`]: transients as offsets of one arena.
 //! * [`schedule`]: the host function as runtime calls on handles. `buffers`: memrefs as numbers; `scalars`: their bits;
@@ -30,5 +31,6 @@ mod regions;
 mod scalars;
 pub mod schedule;
 mod sink;
+mod sizes;
 pub mod sources;
 mod views;
