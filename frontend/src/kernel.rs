@@ -96,9 +96,9 @@ fn unshuffled(gpu: &GpuDescription) -> Sharing {
     if gpu.is_cpu_adapter() { Sharing::None } else { Sharing::Workgroup }
 }
 
-/// The widest access of at most `wanted` elements that divides one of the extents.
+/// The widest access of at most `wanted` elements that divides one of the extents, as a dynamic one may.
 fn common_width(wanted: i64, extents: &[i64]) -> i64 {
-    let divides = |w: i64| extents.iter().any(|e| *e != DYNAMIC && e % w == 0);
+    let divides = |w: i64| extents.iter().any(|e| *e == DYNAMIC || e % w == 0);
     [wanted, 4, 2, 1].into_iter().find(|w| divides(*w)).unwrap_or(1)
 }
 

@@ -6,6 +6,7 @@
 //! * [`outline`]: a kernel function of a tile id per dispatch. `captures`: its arguments; `sizes`: one value
 //!   per dynamic size; `merge`: kernels of equal
 //!   structure as one; `views`: views and copies that stay on the host.
+//! * [`twins`]: on GPUs, kernels for dynamic sizes that are multiples of the vector width.
 //! * [`plan`]: transients as offsets of one arena.
 //! * [`schedule`]: the host function as runtime calls on handles. `buffers`: memrefs as numbers; `scalars`: their bits;
 //!   `regions`: loops and branches; `checks`: run-time checks; `sink`: handles at their first use.
@@ -33,4 +34,5 @@ pub mod schedule;
 mod sink;
 mod sizes;
 pub mod sources;
+pub mod twins;
 mod views;

@@ -166,6 +166,9 @@ pub(super) fn outline<'c>(job: &mut Job<'c, '_>, stage: OnMemrefs<'c>) -> Result
     };
     split::borders::run(model.host(), !job.is_gpu());
     split::outline::run_for(&model.module, most_binding_bytes)?;
+    if job.is_gpu() {
+        split::twins::run(&model.module)?;
+    }
     let kernel_copies = split::copies::of_kernels(&model.module);
     let kernel_ops = split::sources::of_kernels(&model.module);
     Ok(Outlined { model, inserted, kernel_copies, kernel_ops })

@@ -63,12 +63,12 @@ struct Plan<'c, 'm> {
     axes: Axes<'c>,
     rows: Extent<'c>,
     columns: Extent<'c>,
-    choice: Choice,
+    choice: Choice<'c>,
     /// Lanes of accesses along the columns.
     lanes: u32,
     tile: Tile,
     /// Per side of the choice.
-    stages: Vec<Option<Stage>>,
+    stages: Vec<Option<Stage<'c>>>,
 }
 
 /// The strategy.
@@ -151,16 +151,16 @@ fn plan<'c, 'm>(
 }
 
 /// The copies of inputs in workgroup memory; none if it cannot hold all of them. Local buffers are there already.
-fn staged(
-    setting: &Setting<'_, '_, '_>,
-    choice: &Choice,
+fn staged<'c>(
+    setting: &Setting<'c, '_, '_>,
+    choice: &Choice<'c>,
     padded: &[Base],
     device: &GpuDescription,
-) -> Vec<Option<Stage>> {
+) -> Vec<Option<Stage<'c>>> {
     let model = setting.evaluator.model;
-    let is_local = |s: &Side| padded.contains(&model.slices[s.slice].base);
-    let stage = |s: &Side| stage::stage(s, &setting.tile, setting.lanes, choice.step).filter(|_| !is_local(s));
-    let stages: Vec<Option<Stage>> = choice.sides.iter().map(stage).collect();
+    let is_local = |s: &Side<'c>| padded.contains(&model.slices[s.slice].base);
+    let stage = |s: &Side<'c>| stage::stage(s, &setting.tile, setting.lanes, choice.step).filter(|_| !is_local(s));
+    let stages: Vec<Option<Stage<'c>>> = choice.sides.iter().map(stage).collect();
     let bytes = |s: &Stage| s.elements as u64 * element_bytes(setting.evaluator, s.side.slice);
     let needed = stages.iter().flatten().map(bytes).sum::<u64>() + local_bytes(model, padded);
     let fits = needed <= u64::from(device.limits.max_workgroup_storage_bytes);
@@ -196,7 +196,7 @@ fn is_plain(op: &TileOp) -> bool {
 }
 
 /// Whether an input's elements can be shuffled between lanes.
-fn shuffles(evaluator: &Evaluator<'_, '_>, input: &Input, native_halves: bool) -> bool {
+fn shuffles(evaluator: &Evaluator<'_, '_>, input: &Input<'_>, native_halves: bool) -> bool {
     let element: Type = evaluator.model.slices[input.slice].element;
     element.float_width() == Some(32) || element.integer_width() == Some(32) || is_short_float(element, native_halves)
 }

@@ -26,7 +26,7 @@
 //! reason of the one for the kernel's class is in the [`Report`].
 //!
 //! The other files, in the order of use: `fitted` (the kernel choice, fitted to the device), `indices` (affine to arith),
-//! `grid` (tile ids), `model/` (the body as data), `groups` (ops between barriers), `evaluate` and `body` (tile ops as
+//! `grid` (tile ids), `model/` (the body as data), `stride` (static and dynamic ones), `groups` (ops between barriers), `evaluate` and `body` (tile ops as
 //! code), `code` (the builder), `locals` (memory of local buffers), `doubles`, `iterations` and `types` (device limits),
 //! `parts` (buffers larger than a binding), `boundary` (arguments and calls).
 
@@ -49,6 +49,7 @@ mod parts;
 mod rows;
 mod steps;
 mod strategy;
+mod stride;
 mod types;
 
 use crate::error;

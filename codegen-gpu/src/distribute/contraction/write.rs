@@ -251,7 +251,7 @@ impl<'c> Nest<'c, '_, '_> {
             let parts: Vec<Value> = sides
                 .zip(parts)
                 .map(|(side, part)| {
-                    let scaled = code.mul_const(i, side.nest[depth]);
+                    let scaled = side.nest[depth].scale(code, i);
                     code.add(*part, scaled)
                 })
                 .collect();
