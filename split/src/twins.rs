@@ -13,7 +13,8 @@
 //! ```
 //! Requires: outlined kernels for a GPU; the vector width of `monopour.kernel`.
 //! Ensures: the sizes that rows of buffers follow each other at, and strides, are known to be multiples in the new kernel:
-//! vectors of rows begin aligned. Kernels whose rows have static lengths stay alone.
+//! vectors of rows begin aligned. The new kernel has the name of the general one in `monopour.general`; distribution drops it
+//! where it gains nothing. Kernels whose rows have static lengths stay alone.
 
 use monopour_contract::{KernelChoice, KernelClass, attributes};
 use monopour_ir::ops;
@@ -74,7 +75,9 @@ fn add<'c>(rw: &mut Rewriter<'c>, kernel: Op<'c>, name: &str, sizes: &[usize], w
     let copy = rw.clone_op(kernel, |v| v);
     rw.set_point(InsertionPoint::Before(kernel));
     rw.insert(copy);
+    let general = kernel.symbol_name().unwrap_or_default();
     rw.set_attr(copy, "sym_name", Attr::string(kernel.context(), name));
+    rw.set_attr(copy, attributes::GENERAL, Attr::string(kernel.context(), &general));
     let (body, loc) = (copy.body().expect("invariant: a kernel has a body"), copy.location());
     rw.set_point(InsertionPoint::Start(body));
     let by = rw.const_index(width, loc);

@@ -9,6 +9,7 @@ mod cli;
 mod convolutions;
 mod copies;
 mod damage;
+mod dynamic_sizes;
 mod emulated;
 mod ends;
 mod example;

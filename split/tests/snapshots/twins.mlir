@@ -1,5 +1,5 @@
 module {
-  func.func private @main_dispatch_0_whole(%arg0: memref<f32>, %arg1: memref<f32>, %arg2: memref<f32>, %arg3: index, %arg4: index, %arg5: index, %arg6: index, %arg7: index) attributes {monopour.grid_rank = 1 : i64, monopour.kernel = {class = "contraction", reduction_step = 8 : i64, register_tile = array<i64: 1, 8>, tile = array<i64: 1>, vector_width = 8 : i64, workgroup_size = array<i32: 8, 1, 1>}} {
+  func.func private @main_dispatch_0_whole(%arg0: memref<f32>, %arg1: memref<f32>, %arg2: memref<f32>, %arg3: index, %arg4: index, %arg5: index, %arg6: index, %arg7: index) attributes {monopour.general = "main_dispatch_0", monopour.grid_rank = 1 : i64, monopour.kernel = {class = "contraction", reduction_step = 8 : i64, register_tile = array<i64: 1, 8>, tile = array<i64: 1>, vector_width = 8 : i64, workgroup_size = array<i32: 8, 1, 1>}} {
     %c8 = arith.constant 8 : index
     %0 = arith.divui %arg4, %c8 : index
     %1 = arith.muli %0, %c8 : index
