@@ -43,7 +43,7 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Resul
         frontend::unfold::run(&stage.model.module, cpu)?;
         frontend::widen::run(&stage.model.module, &mut stage.model.weights)?;
     }
-    frontend::fuse::run(&stage.model.module)?;
+    frontend::fuse::run_for(&stage.model.module, job.is_gpu())?;
     if let TargetDescription::Cpu(cpu) = job.target {
         frontend::collapse_lines::run(&stage.model.module, cpu)?;
     }

@@ -275,7 +275,9 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let others =
             strides.iter().enumerate().filter(|(l, _)| *l != along).fold(*constant, |d, (_, s)| gcd(d, s.divisor()));
         let aligned = gcd(others, super::code::facts(slice.offset).divisor) % i64::from(lanes) == 0;
-        if strides[along].is(1) && aligned && self.elements(slice.base) % i64::from(lanes) == 0 {
+        // Packed elements are accessed in whole words.
+        let words = slice.element.element_size_bytes().is_none_or(|bytes| bytes * u64::from(lanes) % 4 == 0);
+        if strides[along].is(1) && aligned && words && self.elements(slice.base) % i64::from(lanes) == 0 {
             return Reach::Wide;
         }
         Reach::Strided(strides[along])
@@ -399,9 +401,15 @@ fn all<'c>(loops: &[Option<Value<'c>>]) -> Vec<Value<'c>> {
 
 /// Whether the body of `op` can be computed on vectors: lane by lane ops on 32-bit types and short floats.
 pub(super) fn is_vectorizable(op: &TileOp) -> bool {
+    is_vectorizable_with(op, &[])
+}
+
+/// As [`is_vectorizable`], also on integers of these widths.
+pub(super) fn is_vectorizable_with(op: &TileOp, widths: &[u32]) -> bool {
     let Some(body) = op.body else { return true };
-    let lane = |t: Type| is_vector_float(t) || matches!(t.integer_width(), Some(1 | 32));
-    let memory = |t: Type| is_vector_float(t) || t.integer_width() == Some(32);
+    let integer = |t: Type| t.integer_width().is_some_and(|width| width == 32 || widths.contains(&width));
+    let lane = |t: Type| is_vector_float(t) || t.integer_width() == Some(1) || integer(t);
+    let memory = |t: Type| is_vector_float(t) || integer(t);
     let body_fits = body.ops().iter().all(|o| {
         o.is(ops::linalg::YIELD)
             || (matches!(o.dialect(), "arith" | "math")

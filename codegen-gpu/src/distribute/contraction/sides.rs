@@ -182,7 +182,10 @@ impl<'c> Setting<'c, '_, '_> {
             .chain(&side.nest)
             .chain(&side.serial)
             .fold(gcd(start, side.constant), |g, d| gcd(g, d.divisor()));
-        [8, 4, 2].into_iter().find(|l| *l <= self.widest && all % i64::from(*l) == 0).unwrap_or(1)
+        // Packed elements are accessed in whole words.
+        let bytes = slice.element.element_size_bytes().unwrap_or(4);
+        let fits = |lanes: u32| all % i64::from(lanes) == 0 && (u64::from(lanes) * bytes).is_multiple_of(4);
+        [8, 4, 2].into_iter().find(|l| *l <= self.widest && fits(*l)).unwrap_or(1)
     }
 
     /// Cost of one iteration of the stepped reduction, in a thousandth of the unit.
