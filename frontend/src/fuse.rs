@@ -32,7 +32,8 @@
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
 use crate::{
-    fuse_form, linalg, products, rounded_weights, softmax_maximum, specialize, split_division, split_reduction,
+    fuse_form, linalg, products, rounded_weights, siblings, softmax_maximum, specialize, split_division,
+    split_reduction,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -70,6 +71,11 @@ pub fn run_for(module: &Module, unpacks: bool) -> Result<(), Diagnostics> {
         // The first round leaves a `tensor.dim` of intermediates, each of which is a second reader.
         let sizes = "resolve-ranked-shaped-type-result-dims";
         run_passes(module.op(), &format!("builtin.module({sizes},{CANONICALIZE_PROGRAM},cse)"))?;
+        run_passes(module.op(), &fuse)?;
+    }
+    if siblings::run(module, &mut rw)? > 0 {
+        // Operands that are read twice become one, and the value a part of the op.
+        run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"))?;
         run_passes(module.op(), &fuse)?;
     }
     if let Some(ops) = ops {

@@ -8,6 +8,7 @@ mod checks;
 mod cli;
 mod convolutions;
 mod copies;
+mod counts;
 mod damage;
 mod dynamic_sizes;
 mod emulated;
