@@ -50,8 +50,8 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     run_for(module, false)
 }
 
-/// As [`run`]; with `unpacks`, products read factors that are computed of fewer bytes, such as dequantised weights, as they
-/// are stored, and compute them.
+/// As [`run`]; with `unpacks`, products read factors that are computed of fewer bytes, such as dequantised weights, as
+/// they are stored, and compute them.
 ///
 /// # Errors
 /// As [`run`].
@@ -165,8 +165,8 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
     Ok(count)
 }
 
-/// Whether an op computes floats elementwise of at most half of their bytes, stored as integers of at most 16 bits, without
-/// `linalg.index`.
+/// Whether an op computes floats elementwise of at most half of their bytes, stored as integers of at most 16 bits,
+/// without `linalg.index`.
 fn shrinks(op: Op) -> bool {
     let bytes = |value: Value| value.ty().static_size_bytes();
     let inputs = &op.operands()[..linalg::num_inputs(op)];

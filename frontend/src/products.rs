@@ -93,7 +93,7 @@ impl Factors {
         Some(Self { operands: [0, 1], dims: [a?, b?], out: out? })
     }
 
-    /// Functions of several operands, of which one is stored in fewer bits than it is computed in: a dequantised factor.
+    /// Functions of several operands, of which one is stored in fewer bits than it is computed in: dequantised.
     fn scaled(op: Op) -> Option<Self> {
         if !op.is(ops::linalg::GENERIC) || op.num_results() != 1 {
             return None;

@@ -1,4 +1,5 @@
-//! Joins elementwise results of the program that read one value: a diamond with several ends is one op of several results.
+//! Joins elementwise results of the program that read one value: a diamond with several ends is one op of several
+//! results.
 //!
 //! Before / after:
 //!
@@ -10,8 +11,8 @@
 //! ```
 //!
 //! Ensures: the value has one reader, into which elementwise fusion then moves it: nothing between is in memory.
-//! Limits: results of one static shape that the program returns, and does not read. Where the value, or another input, is
-//! the result of a reduction, its epilogue has one result, and the ops stay apart.
+//! Limits: results of one static shape that the program returns, and does not read. Where the value, or another input,
+//! is the result of a reduction, its epilogue has one result, and the ops stay apart.
 
 use crate::linalg;
 use monopour_ir::typed::linalg::{Operands, generic};

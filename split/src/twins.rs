@@ -1,20 +1,21 @@
-//! A kernel for sizes that are multiples of the vector width, beside the one for all sizes; the host takes the one that fits.
+//! A kernel for sizes that are multiples of the vector width, beside the one for all sizes; the host takes the one that
+//! fits.
 //!
 //! Before:
 //! ```mlir
-//! func.func private @main_dispatch_0(%a: memref<f32>, .., %m: index, %k: index, %i: index) { memref.reinterpret_cast %a .. sizes: [%m, %k] .. }
+//! func.func private @main_dispatch_0(.., %m: index, %k: index, %i: index) { reinterpret_cast .. sizes: [%m, %k] .. }
 //! scf.forall (%i) in (%tiles) { func.call @main_dispatch_0(%x, .., %m, %k, %i) }
 //! ```
 //! After:
 //! ```mlir
-//! func.func private @main_dispatch_0_whole(..) { %whole = %k / 8 * 8; memref.reinterpret_cast %a .. sizes: [%m, %whole] .. }
+//! func.func private @main_dispatch_0_whole(..) { %w = %k / 8 * 8; reinterpret_cast .. sizes: [%m, %w] .. }
 //! func.func private @main_dispatch_0(..) { .. }
 //! scf.if (%k % 8 == 0) { scf.forall .. @main_dispatch_0_whole .. } else { scf.forall .. @main_dispatch_0 .. }
 //! ```
 //! Requires: outlined kernels for a GPU; the vector width of `monopour.kernel`.
-//! Ensures: the sizes that rows of buffers follow each other at, and strides, are known to be multiples in the new kernel:
-//! vectors of rows begin aligned. The new kernel has the name of the general one in `monopour.general`; distribution drops it
-//! where it gains nothing. Kernels whose rows have static lengths stay alone.
+//! Ensures: the lengths of rows of buffers, and strides, are known to be multiples in the new kernel: vectors of rows
+//! begin aligned. The new kernel has the name of the general one in `monopour.general`; distribution drops it where it gains
+//! nothing. Kernels whose rows have static lengths stay alone.
 
 use monopour_contract::{KernelChoice, KernelClass, attributes};
 use monopour_ir::ops;

@@ -1,4 +1,4 @@
-//! Exact numbers of dispatches and copies of programs in linalg, on every kind of GPU, and their values on every device.
+//! Exact numbers of dispatches and copies of programs in linalg, on every kind of GPU; their values on every device.
 
 use crate::backend::{Monopour, from_runtime};
 use crate::host::{devices, evaluated, f32s, index, ramp, run, source};
@@ -26,7 +26,8 @@ fn inputs(text: &str, position: i64) -> Vec<HostTensor> {
     program.signature.inputs.iter().map(input).collect()
 }
 
-/// The program takes so many dispatches and copies on GPUs, and `planned` bytes at most between them; values are the evaluator's.
+/// The program takes so many dispatches and copies on GPUs, and `planned` bytes at most between them; values are the
+/// evaluator's.
 fn check(name: &str, (dispatches, copies): (u64, u64), planned: u64) {
     let text = source(&format!("counts/{name}"));
     let portable = TargetDescription::Gpu(GpuDescription::portable());

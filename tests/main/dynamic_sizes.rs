@@ -1,4 +1,4 @@
-//! Kernels of dynamic sizes on a GPU: one for rows of whole vectors where it gains something, and no pipeline once loaded.
+//! Kernels of dynamic sizes on a GPU: one for rows of whole vectors where it gains something, no pipeline once loaded.
 
 use crate::backend::{Monopour, from_runtime};
 use crate::host::{devices, evaluated, f32s, ramp, source};

@@ -283,8 +283,8 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         Reach::Strided(strides[along])
     }
 
-    /// Elements of the whole buffer, whose last vector is whole if this is a multiple of the lanes. 0 for arguments of unknown
-    /// extent: the runtime rounds bindings up to the widest vector. 1 if unknown: no access counts as aligned.
+    /// Elements of the whole buffer, whose last vector is whole if this is a multiple of the lanes. 0 for arguments of
+    /// unknown extent: the runtime rounds bindings up to the widest vector. 1 if unknown: no access counts as aligned.
     pub(super) fn elements(&self, base: Base) -> i64 {
         match base {
             Base::Local(l) => {

@@ -26,9 +26,10 @@
 //! reason of the one for the kernel's class is in the [`Report`].
 //!
 //! The other files, in the order of use: `fitted` (the kernel choice, fitted to the device), `indices` (affine to arith),
-//! `grid` (tile ids), `model/` (the body as data), `stride` (static and dynamic ones), `groups` (ops between barriers), `evaluate` and `body` (tile ops as
-//! code), `code` (the builder), `locals` (memory of local buffers), `doubles`, `iterations` and `types` (device limits),
-//! `parts` (buffers larger than a binding), `twins` (kernels for whole vectors that gain nothing), `boundary` (arguments and calls).
+//! `grid` (tile ids), `model/` (the body as data), `stride` (static and dynamic ones), `groups` (ops between barriers),
+//! `evaluate` and `body` (tile ops as code), `code` (the builder), `locals` (memory of local buffers), `doubles`,
+//! `iterations` and `types` (device limits), `parts` (buffers larger than a binding), `twins` (kernels that gain nothing),
+//! `boundary` (arguments and calls).
 
 mod attention;
 mod body;

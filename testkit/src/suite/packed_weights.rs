@@ -1,4 +1,5 @@
-//! Products whose weights are stored in 8 bits, and dequantised where they are read: one dispatch on GPUs, no weights of f32.
+//! Products whose weights are stored in 8 bits, and dequantised where they are read: one dispatch on GPUs, no weights
+//! of f32.
 
 use super::case::Case;
 use crate::host_tensor::Dtype;
