@@ -38,6 +38,8 @@ names! {
     /// Memory space of a tensor in predictions, if unknown. A string attribute, not a name.
     UNKNOWN_SPACE = "monopour.unknown";
 
+    /// Kernel function for rows of whole vectors: the name of the one for all sizes, which the host takes otherwise.
+    GENERAL = "monopour.general";
     /// Kernel function: the number of its tile ids, which are its last arguments.
     GRID_RANK = "monopour.grid_rank";
     /// Kernel function: its workgroups are numbered linearly, `id.x + id.y * grid.x`, and at most so many work at once. The

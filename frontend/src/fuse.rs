@@ -32,7 +32,8 @@
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
 use crate::{
-    fuse_form, linalg, products, rounded_weights, softmax_maximum, specialize, split_division, split_reduction,
+    fuse_form, linalg, products, rounded_weights, siblings, softmax_maximum, specialize, split_division,
+    split_reduction,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -46,6 +47,15 @@ use tracing::{Level, enabled, trace};
 /// # Errors
 /// Only what upstream's passes report.
 pub fn run(module: &Module) -> Result<(), Diagnostics> {
+    run_for(module, false)
+}
+
+/// As [`run`]; with `unpacks`, products read factors that are computed of fewer bytes, such as dequantised weights, as
+/// they are stored, and compute them.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_for(module: &Module, unpacks: bool) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
     drop_empty_loops(module, &mut rw);
     // Dims are resolved to inputs, so that a `tensor.dim` keeps no intermediate alive.
@@ -53,7 +63,7 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
     split_division::run(module, &mut rw)?;
     duplicate_data_movement(module, &mut rw);
-    let anchors = guard_reductions(module, &mut rw)? + guard_results(module, &mut rw)?;
+    let anchors = guard_reductions(module, unpacks, &mut rw)? + guard_results(module, &mut rw)?;
     let fuse = format!("builtin.module(func.func(linalg-fuse-elementwise-ops),{CANONICALIZE_PROGRAM},cse)");
     let ops = enabled!(target: "fuse", Level::TRACE).then(|| count_ops(module));
     run_passes(module.op(), &fuse)?;
@@ -61,6 +71,11 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
         // The first round leaves a `tensor.dim` of intermediates, each of which is a second reader.
         let sizes = "resolve-ranked-shaped-type-result-dims";
         run_passes(module.op(), &format!("builtin.module({sizes},{CANONICALIZE_PROGRAM},cse)"))?;
+        run_passes(module.op(), &fuse)?;
+    }
+    if siblings::run(module, &mut rw)? > 0 {
+        // Operands that are read twice become one, and the value a part of the op.
+        run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"))?;
         run_passes(module.op(), &fuse)?;
     }
     if let Some(ops) = ops {
@@ -119,7 +134,7 @@ const ANCHOR: &str = ops::bufferization::DEALLOC_TENSOR;
 /// Gives a second reader to each producer that computes something, or that [`crate::unfold`] made, and is read by a reduction
 /// more than once per element. Weights that are computed of constants alone are fused also where the loops that do not index
 /// them have one iteration: a product of one row unpacks them as it reads them.
-fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
+fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
     let mut count = 0;
     for op in module.op().find_all(ops::linalg::GENERIC) {
         if linalg::parallel_loops(op).is_none_or(|p| p.iter().all(|parallel| *parallel)) {
@@ -133,7 +148,9 @@ fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result
             let Some(producer) = source.defining_op().filter(stays) else { continue };
             let stored = |v: &Value| v.defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
             let weights = producer.operands()[..linalg::num_inputs(producer)].iter().all(stored);
-            if AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) {
+            let is_packed =
+                unpacks && source == *value && products::contraction_loops(op).is_some() && shrinks(producer);
+            if AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) || is_packed {
                 continue;
             }
             rw.set_point(InsertionPoint::Before(op));
@@ -146,6 +163,22 @@ fn guard_reductions<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result
         }
     }
     Ok(count)
+}
+
+/// Whether an op computes floats elementwise of at most half of their bytes, stored as integers of at most 16 bits,
+/// without `linalg.index`.
+fn shrinks(op: Op) -> bool {
+    let bytes = |value: Value| value.ty().static_size_bytes();
+    let inputs = &op.operands()[..linalg::num_inputs(op)];
+    let all: Option<u64> = inputs.iter().map(|value| bytes(*value)).sum();
+    let packed = |value: &Value| value.ty().element().integer_width().is_some_and(|width| width <= 16);
+    linalg::is_elementwise(op)
+        && op.num_results() == 1
+        && op.result(0).only_use().is_some()
+        && op.result(0).ty().element().is_float()
+        && op.find_all(ops::linalg::INDEX).is_empty()
+        && inputs.iter().any(packed)
+        && all.zip(bytes(op.result(0))).is_some_and(|(read, made)| read.saturating_mul(2) <= made)
 }
 
 /// Whether each element is read at one point: all loops of several iterations index it.

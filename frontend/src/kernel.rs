@@ -96,9 +96,9 @@ fn unshuffled(gpu: &GpuDescription) -> Sharing {
     if gpu.is_cpu_adapter() { Sharing::None } else { Sharing::Workgroup }
 }
 
-/// The widest access of at most `wanted` elements that divides one of the extents.
+/// The widest access of at most `wanted` elements that divides one of the extents, as a dynamic one may.
 fn common_width(wanted: i64, extents: &[i64]) -> i64 {
-    let divides = |w: i64| extents.iter().any(|e| *e != DYNAMIC && e % w == 0);
+    let divides = |w: i64| extents.iter().any(|e| *e == DYNAMIC || e % w == 0);
     [wanted, 4, 2, 1].into_iter().find(|w| divides(*w)).unwrap_or(1)
 }
 
@@ -129,10 +129,15 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         tile
     };
     if shuffled_subgroup(gpu).is_some() {
-        let choice = shuffled_product(common_width(8, &contiguous));
+        let width = common_width(8, &contiguous);
+        let choice = shuffled_product(width);
         if few {
             // Each row is a stream of memory, half of whose cache lines would be lost among 64 streams.
             return (sized(32, 32), KernelChoice { reduction_step: 16, ..choice });
+        }
+        if width == 1 && roles.m.last().is_some_and(|d| known(loops.extents[*d]) >= 32) {
+            // Loads of single elements cost the most: a square has the fewest, 16 rows of 64 columns a quarter more.
+            return (sized(32, 32), KernelChoice { register_tile: vec![32, 4], ..choice });
         }
         return (sized(16, 64), choice);
     }

@@ -4,7 +4,8 @@
 //!
 //! * [`import`]: a model file to canonical linalg, weights mapped; one file per step, in the order of `import/mod.rs`.
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
-//! * [`fuse`]: elementwise fusion and dispatches. `split_division`: quotients in maps as loops; `specialize`: fills
+//! * [`fuse`]: elementwise fusion and dispatches. `siblings`: results that read one value as one op;
+//!   `split_division`: quotients in maps as loops; `specialize`: fills
 //!   and products as named ops; `softmax_maximum`: maxima that need no NaNs; `split_reduction`: long reductions in two;
 //!   `rounded_weights`: where weights of 16 bits are rounded; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`attention`]: the dispatches of an attention as one.
@@ -53,6 +54,7 @@ mod rows;
 mod rows_form;
 mod rows_slice;
 mod rows_tile;
+mod siblings;
 mod softmax_maximum;
 mod specialize;
 mod split_division;

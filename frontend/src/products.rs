@@ -11,8 +11,10 @@
 //! contraction and of its elementwise reader are numbered alike.
 
 use crate::linalg;
+use monopour_ir::bodies::{self, MultiplyAdd};
 use monopour_ir::ops;
 use monopour_ir::{AffineExprKind, AffineMap, Attr, Module, Op, Rewriter, Value};
+use std::collections::BTreeSet;
 
 /// The loops of a contraction `out += lhs * rhs`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,16 +56,12 @@ pub(crate) fn contraction_loops(op: Op) -> Option<ContractionLoops> {
     if op.is(ops::linalg::MATMUL) {
         return Some(ContractionLoops { batch: vec![], m: vec![0], n: vec![1], k: vec![2], lhs: 0 });
     }
-    let maps = product_maps(op)?;
-    if !maps.iter().all(|m| m.is_projected_permutation()) {
-        return None;
-    }
-    let [a, b, out] = [0, 1, 2].map(|i| maps[i].dim_positions().unwrap_or_default());
+    let Factors { operands, dims: [a, b], out } = Factors::plain(op).or_else(|| Factors::scaled(op))?;
     // The right operand has the last dimension of the result.
     let lhs = usize::from(out.last().is_some_and(|d| a.contains(d) && !b.contains(d)));
     let (left, right) = if lhs == 0 { (&a, &b) } else { (&b, &a) };
-    let mut loops = ContractionLoops { batch: vec![], m: vec![], n: vec![], k: vec![], lhs };
-    for d in 0..maps[0].num_dims() {
+    let mut loops = ContractionLoops { batch: vec![], m: vec![], n: vec![], k: vec![], lhs: operands[lhs] };
+    for d in 0..linalg::parallel_loops(op)?.len() {
         match (left.contains(&d), right.contains(&d), out.contains(&d)) {
             (true, true, true) => loops.batch.push(d),
             (true, false, true) => loops.m.push(d),
@@ -74,6 +72,49 @@ pub(crate) fn contraction_loops(op: Op) -> Option<ContractionLoops> {
     }
     let is_product = !loops.k.is_empty() && loops.m.len() + loops.n.len() > 0;
     is_product.then_some(loops)
+}
+
+/// The factors of a product whose maps are projections of its loops.
+struct Factors {
+    /// Of each, the operand with the most dimensions.
+    operands: [usize; 2],
+    /// The loops that index each.
+    dims: [Vec<usize>; 2],
+    /// The loops of the result, in order.
+    out: Vec<usize>,
+}
+
+impl Factors {
+    /// One operand each.
+    fn plain(op: Op) -> Option<Self> {
+        let maps = product_maps(op)?;
+        let [a, b, out] = [0, 1, 2].map(|i| maps[i].dim_positions());
+        maps.iter().all(|m| m.is_projected_permutation()).then_some(())?;
+        Some(Self { operands: [0, 1], dims: [a?, b?], out: out? })
+    }
+
+    /// Functions of several operands, of which one is stored in fewer bits than it is computed in: dequantised.
+    fn scaled(op: Op) -> Option<Self> {
+        if !op.is(ops::linalg::GENERIC) || op.num_results() != 1 {
+            return None;
+        }
+        let (inputs, maps) = (linalg::num_inputs(op), linalg::indexing_maps(op)?);
+        let body = op.body().filter(|_| inputs > 2 && op.find_all(ops::linalg::INDEX).is_empty())?;
+        let factors = MultiplyAdd::of(body)?.factors.map(|factor| bodies::arguments(body, factor));
+        let [Some(a), Some(b)] = factors else { return None };
+        let packed = |i: usize| op.operand(i).ty().element().integer_width().is_some_and(|width| width <= 16);
+        let apart = a.is_disjoint(&b) && a.len() + b.len() == inputs && !a.contains(&inputs) && !b.contains(&inputs);
+        if !apart || !(0..inputs).any(packed) || !maps.iter().all(|m| m.is_projected_permutation()) {
+            return None;
+        }
+        let positions: Vec<Vec<usize>> = maps.iter().map(|m| m.dim_positions()).collect::<Option<_>>()?;
+        let dims = [&a, &b].map(|factor| {
+            let all: BTreeSet<usize> = factor.iter().flat_map(|i| positions[*i].iter().copied()).collect();
+            all.into_iter().collect::<Vec<_>>()
+        });
+        let widest = |factor: &BTreeSet<usize>| factor.iter().copied().max_by_key(|i| positions[*i].len());
+        Some(Self { operands: [widest(&a)?, widest(&b)?], dims, out: positions[inputs].clone() })
+    }
 }
 
 /// The loops of a convolution: a generic whose body is `out + a * b`, one operand of which is read by windows

@@ -1,9 +1,12 @@
 //! Values that the body of a dispatch captures, as kernel arguments or clones in the kernel.
 
 use crate::error;
+use crate::sizes::{self, Sizes};
 use monopour_ir::ops;
-use monopour_ir::typed;
-use monopour_ir::{Block, DYNAMIC, Diagnostics, MemRefType, Op, OpSpec, Rewriter, Type, Value, WalkOrder};
+use monopour_ir::typed::{self, Index};
+use monopour_ir::{
+    Block, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Rewriter, Type, Value, WalkOrder,
+};
 use std::collections::{HashMap, HashSet};
 
 /// Views of the first operand, which are cloned into the kernel.
@@ -99,7 +102,7 @@ struct Split<'c> {
     value: Value<'c>,
     /// Its base, of rank 0.
     base: Value<'c>,
-    /// Offset, sizes and strides; no value for a static one.
+    /// Offset, sizes and strides; no value for a static one, and no strides of a buffer without gaps.
     offset: Option<Value<'c>>,
     sizes: Vec<Option<Value<'c>>>,
     strides: Vec<Option<Value<'c>>>,
@@ -133,6 +136,7 @@ pub(crate) fn pass<'c>(
     rw: &mut Rewriter<'c>,
     forall: Op<'c>,
     captures: &Captures<'c>,
+    sizes: &mut Sizes<'c>,
 ) -> Result<Passed<'c>, Diagnostics> {
     let mut passed = Passed { buffers: vec![], scalars: vec![], splits: vec![] };
     for value in &captures.memrefs {
@@ -143,7 +147,7 @@ pub(crate) fn pass<'c>(
             passed.buffers.push(*value);
             continue;
         }
-        let split = split(rw, forall, *value, &memref)?;
+        let split = split(rw, forall, *value, &memref, sizes)?;
         passed.buffers.push(split.base);
         for part in split.offset.into_iter().chain(split.sizes.iter().chain(&split.strides).copied().flatten()) {
             passed.scalar(part);
@@ -161,6 +165,7 @@ fn split<'c>(
     forall: Op<'c>,
     value: Value<'c>,
     memref: &MemRefType<'c>,
+    known: &mut Sizes<'c>,
 ) -> Result<Split<'c>, Diagnostics> {
     let index = Type::index(forall.context());
     let rank = memref.shape.len();
@@ -168,16 +173,25 @@ fn split<'c>(
     results.extend(std::iter::repeat_n(index, 1 + 2 * rank));
     let spec =
         OpSpec::new(ops::memref::EXTRACT_STRIDED_METADATA, forall.location()).operands(&[value]).results(&results);
+    rw.set_point(InsertionPoint::Before(forall));
     let parts = rw.create(spec)?.results();
     let unless = |known: i64, part: Value<'c>| (known == DYNAMIC).then_some(part);
     let each = |known: &[i64], parts: &[Value<'c>]| known.iter().zip(parts).map(|(k, p)| unless(*k, *p)).collect();
-    Ok(Split {
+    let mut split = Split {
         value,
         base: parts[0],
         offset: unless(memref.offset, parts[1]),
         sizes: each(&memref.shape, &parts[2..2 + rank]),
         strides: each(&memref.strides, &parts[2 + rank..]),
-    })
+    };
+    if memref.is_identity() {
+        // The kernel computes the strides.
+        split.strides.clear();
+        for (d, size) in split.sizes.iter_mut().enumerate().filter(|(_, size)| size.is_some()) {
+            *size = Some(known.size(rw, value, d, forall.location())?);
+        }
+    }
+    Ok(split)
 }
 
 /// Rebuilds the split buffers inside of the kernel.
@@ -196,10 +210,16 @@ pub(crate) fn rebuild<'c>(
         let inside = |parts: &[Option<Value<'c>>]| -> Vec<Value<'c>> {
             parts.iter().flatten().map(|v| map.get(v).copied().unwrap_or(*v)).collect()
         };
-        let parts = (inside(&[split.offset]), inside(&split.sizes), inside(&split.strides));
-        let slice = memref.to_slice(parts.0, parts.1, parts.2).expect("invariant: a value per dynamic number");
-        let base = map.get(&split.base).copied().unwrap_or(split.base);
+        let (offset, sizes, mut strides) = (inside(&[split.offset]), inside(&split.sizes), inside(&split.strides));
         let loc = split.value.defining_op().map_or(monopour_ir::Location::unknown(cx), Op::location);
+        if memref.is_identity() {
+            let sizes = Index::mixed(&memref.shape, sizes.iter().copied());
+            let all = sizes::strides(rw, &sizes.expect("invariant: a value per dynamic number"), loc)?;
+            let dynamic = all.iter().zip(&memref.strides).filter(|(_, known)| **known == DYNAMIC);
+            strides = dynamic.filter_map(|(stride, _)| stride.value()).collect();
+        }
+        let slice = memref.to_slice(offset, sizes, strides).expect("invariant: a value per dynamic number");
+        let base = map.get(&split.base).copied().unwrap_or(split.base);
         let whole = rw.create(typed::memref::reinterpret_cast(loc, base, &slice, ty))?.result(0);
         map.insert(split.value, whole);
     }

@@ -3,8 +3,10 @@
 //! The phases, in order (`distribute` of the GPU code generator comes after the first):
 //!
 //! * [`borders`]: fills that run once, because their buffer keeps the border.
-//! * [`outline`]: a kernel function of a tile id per dispatch. `captures`: its arguments; `merge`: kernels of equal
+//! * [`outline`]: a kernel function of a tile id per dispatch. `captures`: its arguments; `sizes`: one value
+//!   per dynamic size; `merge`: kernels of equal
 //!   structure as one; `views`: views and copies that stay on the host.
+//! * [`twins`]: on GPUs, kernels for dynamic sizes that are multiples of the vector width.
 //! * [`plan`]: transients as offsets of one arena. `poison`: buffers filled where their contents begin and end, for tests.
 //! * [`schedule`]: the host function as runtime calls on handles. `buffers`: memrefs as numbers; `scalars`: their bits;
 //!   `regions`: loops and branches; `checks`: run-time checks; `sink`: handles at their first use.
@@ -31,5 +33,7 @@ mod regions;
 mod scalars;
 pub mod schedule;
 mod sink;
+mod sizes;
 pub mod sources;
+pub mod twins;
 mod views;

@@ -21,6 +21,7 @@
 //! Limits: captured values other than memrefs and scalars (S0001), grids of more than three dimensions (S0002).
 
 use crate::captures::{self, Captures};
+use crate::sizes::Sizes;
 use crate::{error, merge, views};
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -71,8 +72,14 @@ fn outline_function<'c>(func: Op<'c>, most_bytes: u64) -> Result<usize, Diagnost
     let outermost = dispatches.into_iter().filter(|op| !around(*op).any(is_pending)).collect::<Vec<_>>();
     let base = func.symbol_name().unwrap_or_default();
     let mut rw = Rewriter::new(func.context());
+    let mut sizes = Sizes::of(&mut rw, func)?;
     for (number, forall) in outermost.iter().enumerate() {
-        outline(&mut rw, func, *forall, &format!("{base}_dispatch_{number}"), most_bytes)?;
+        let rank = grid(*forall).ok_or_else(|| error::dynamic_grid(*forall))?.len();
+        let captures = captures::collect(*forall, most_bytes)?;
+        let passed = captures::pass(&mut rw, *forall, &captures, &mut sizes)?;
+        let name = format!("{base}_dispatch_{number}");
+        build_kernel(&mut rw, func, *forall, (&name, rank), &captures, &passed)?;
+        replace_body(&mut rw, *forall, &name, &passed.operands(), rank)?;
     }
     Ok(outermost.len())
 }
@@ -111,21 +118,6 @@ pub(crate) fn grid<'c>(forall: Op<'c>) -> Option<Vec<Extent<'c>>> {
     });
     let extents: Option<Vec<Extent>> = extents.collect();
     extents.filter(|extents| extents.len() <= MAX_GRID_RANK)
-}
-
-fn outline<'c>(
-    rw: &mut Rewriter<'c>,
-    func: Op<'c>,
-    forall: Op<'c>,
-    name: &str,
-    most_bytes: u64,
-) -> Result<(), Diagnostics> {
-    let rank = grid(forall).ok_or_else(|| error::dynamic_grid(forall))?.len();
-    let captures = captures::collect(forall, most_bytes)?;
-    rw.set_point(InsertionPoint::Before(forall));
-    let passed = captures::pass(rw, forall, &captures)?;
-    build_kernel(rw, func, forall, (name, rank), &captures, &passed)?;
-    replace_body(rw, forall, name, &passed.operands(), rank)
 }
 
 fn build_kernel<'c>(

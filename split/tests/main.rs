@@ -1,5 +1,7 @@
 //! Outline, plan and schedule on small host functions.
 
+mod twins;
+
 use expect_test::{Expect, expect, expect_file};
 use monopour_ir::{Context, Diagnostics, Module, Op, ops};
 use monopour_program::Constant;

@@ -42,7 +42,7 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Resul
         frontend::unfold::run(&stage.model.module, cpu)?;
         frontend::widen::run(&stage.model.module, &mut stage.model.weights)?;
     }
-    frontend::fuse::run(&stage.model.module)?;
+    frontend::fuse::run_for(&stage.model.module, job.is_gpu())?;
     if let TargetDescription::Cpu(cpu) = job.target {
         frontend::collapse_lines::run(&stage.model.module, cpu)?;
     }
@@ -163,6 +163,9 @@ pub(super) fn outline<'c>(job: &mut Job<'c, '_>, stage: OnMemrefs<'c>) -> Result
     };
     split::borders::run(model.host(), !job.is_gpu());
     split::outline::run_for(&model.module, most_binding_bytes)?;
+    if job.is_gpu() {
+        split::twins::run(&model.module)?;
+    }
     let kernel_copies = split::copies::of_kernels(&model.module);
     let kernel_ops = split::sources::of_kernels(&model.module);
     Ok(Outlined { model, inserted, kernel_copies, kernel_ops })

@@ -103,7 +103,7 @@ pub(super) fn element<'c>(
     let found = slice.and_then(|s| Some((s, *evaluator.buffers.get(&s.base)?)));
     let (slice, buffer) = found.ok_or_else(|| error::not_a_tile(op, "it accesses no slice of the kernel"))?;
     let mut index = evaluator.origin(code, slice);
-    for ((i, size), stride) in indices.iter().zip(&slice.sizes).zip(&slice.stride_values) {
+    for ((i, size), stride) in indices.iter().zip(&slice.sizes).zip(&slice.strides) {
         let last = code.add_const(size.value, -1);
         let low = code.min(*i, last);
         let zero = code.c(0);

@@ -28,7 +28,7 @@ mod write;
 
 use super::code::Code;
 use super::elementwise;
-use super::evaluate::{Evaluator, Reach, is_vectorizable};
+use super::evaluate::{Evaluator, Reach, is_vectorizable, is_vectorizable_with};
 use super::fitted::FittedChoice;
 use super::groups::{self, Group};
 use super::iterations;
@@ -49,6 +49,9 @@ use tile::{Tile, ceil_div};
 /// Most accumulators (in elements) of one invocation; more would spill.
 const MAX_ACCUMULATORS: i64 = 512;
 
+/// Widths of integers that are packed in words, and unpacked where they are loaded.
+const PACKED: [u32; 2] = [8, 16];
+
 /// A planned reduction.
 struct Plan<'c, 'm> {
     /// Contraction or convolution, for the report.
@@ -63,12 +66,12 @@ struct Plan<'c, 'm> {
     axes: Axes<'c>,
     rows: Extent<'c>,
     columns: Extent<'c>,
-    choice: Choice,
+    choice: Choice<'c>,
     /// Lanes of accesses along the columns.
     lanes: u32,
     tile: Tile,
     /// Per side of the choice.
-    stages: Vec<Option<Stage>>,
+    stages: Vec<Option<Stage<'c>>>,
 }
 
 /// The strategy.
@@ -113,12 +116,12 @@ fn plan<'c, 'm>(
     }
     let written: Vec<Base> = before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(body, o.source)).collect();
     let inputs = axes::inputs(body, op, &written, &padded)?;
-    let shared_lanes = kernel.shared_lanes.filter(|_| inputs.iter().all(|i| shuffles(body, i, kernel.native_halves)));
-    let neighbours = shared_lanes.map_or(kernel.invocations(), i64::from);
-    let axes = axes::axes(op, &inputs, neighbours)?;
+    let (axes, shared_lanes) = shared_axes(body, op, &inputs, kernel)?;
     let evaluator = &Evaluator { along: axes.column, ..body.clone() };
     let (rows, columns) = (axes.extent(axes.row), axes.extent(axes.column));
-    let widest = match ops.iter().all(|op| is_vectorizable(op)) {
+    let vectors =
+        |o: &&TileOp| if std::ptr::eq(*o, *op) { is_vectorizable_with(o, &PACKED) } else { is_vectorizable(o) };
+    let widest = match ops.iter().all(vectors) {
         // Workgroup memory has no wider vectors.
         true if kernel.staged => kernel.vector_width.min(4),
         true => kernel.vector_width,
@@ -150,17 +153,38 @@ fn plan<'c, 'm>(
     })
 }
 
+/// The axes, and the lanes that share operands: those without columns are shuffled between them.
+fn shared_axes<'c>(
+    body: &Evaluator<'c, '_>,
+    op: &TileOp<'c>,
+    inputs: &[Input<'c>],
+    kernel: &FittedChoice,
+) -> Result<(Axes<'c>, Option<u32>), Declined> {
+    let outer = op.outer.clone().unwrap_or_default();
+    if let Some(lanes) = kernel.shared_lanes {
+        let axes = axes::axes(op, inputs, i64::from(lanes))?;
+        let of_rows = |i: &&Input| axes.column.is_none_or(|column| i.strides[outer[column]].is(0));
+        if inputs.iter().filter(of_rows).all(|i| shuffles(body, i, kernel.native_halves)) {
+            return Ok((axes, Some(lanes)));
+        }
+    }
+    Ok((axes::axes(op, inputs, kernel.invocations())?, None))
+}
+
 /// The copies of inputs in workgroup memory; none if it cannot hold all of them. Local buffers are there already.
-fn staged(
-    setting: &Setting<'_, '_, '_>,
-    choice: &Choice,
+fn staged<'c>(
+    setting: &Setting<'c, '_, '_>,
+    choice: &Choice<'c>,
     padded: &[Base],
     device: &GpuDescription,
-) -> Vec<Option<Stage>> {
+) -> Vec<Option<Stage<'c>>> {
     let model = setting.evaluator.model;
-    let is_local = |s: &Side| padded.contains(&model.slices[s.slice].base);
-    let stage = |s: &Side| stage::stage(s, &setting.tile, setting.lanes, choice.step).filter(|_| !is_local(s));
-    let stages: Vec<Option<Stage>> = choice.sides.iter().map(stage).collect();
+    let is_packed = |s: &Side<'c>| model.slices[s.slice].element.integer_width().is_some_and(|w| PACKED.contains(&w));
+    let is_local = |s: &Side<'c>| padded.contains(&model.slices[s.slice].base);
+    let stage = |s: &Side<'c>| {
+        stage::stage(s, &setting.tile, setting.lanes, choice.step).filter(|_| !is_local(s) && !is_packed(s))
+    };
+    let stages: Vec<Option<Stage<'c>>> = choice.sides.iter().map(stage).collect();
     let bytes = |s: &Stage| s.elements as u64 * element_bytes(setting.evaluator, s.side.slice);
     let needed = stages.iter().flatten().map(bytes).sum::<u64>() + local_bytes(model, padded);
     let fits = needed <= u64::from(device.limits.max_workgroup_storage_bytes);
@@ -196,7 +220,7 @@ fn is_plain(op: &TileOp) -> bool {
 }
 
 /// Whether an input's elements can be shuffled between lanes.
-fn shuffles(evaluator: &Evaluator<'_, '_>, input: &Input, native_halves: bool) -> bool {
+fn shuffles(evaluator: &Evaluator<'_, '_>, input: &Input<'_>, native_halves: bool) -> bool {
     let element: Type = evaluator.model.slices[input.slice].element;
     element.float_width() == Some(32) || element.integer_width() == Some(32) || is_short_float(element, native_halves)
 }

@@ -214,10 +214,12 @@ fn merges(ops: &[&TileOp], sizes: &[Size], d: usize) -> bool {
         let uses_index =
             op.body.is_some_and(|b| b.parent_op().is_some_and(|p| !p.find_all(ops::linalg::INDEX).is_empty()));
         !uses_index
-            && op
-                .operands
-                .iter()
-                .all(|o| o.linear.as_ref().is_some_and(|i| i.factors[outer[d - 1]] == i.factors[outer[d]] * extent))
+            && op.operands.iter().all(|o| {
+                o.linear.as_ref().is_some_and(|i| {
+                    let of = |d: usize| i.factors[outer[d]].exact();
+                    of(d - 1).zip(of(d)).is_some_and(|(outside, inside)| outside == inside * extent)
+                })
+            })
     })
 }
 

@@ -5,11 +5,12 @@
 
 use super::code::{Code, gcd};
 use super::model::{Base, Model, Operand, Slice, Source, TileOp};
+use super::stride::{Linear, Stride};
 use super::types::is_vector_float;
 use super::{body, indices};
 use crate::error;
 use monopour_ir::ops;
-use monopour_ir::{Diagnostics, LinearForm, Type, Value};
+use monopour_ir::{DYNAMIC, Diagnostics, Type, Value};
 use std::collections::HashMap;
 
 /// The element (or `lanes` neighbours along one coordinate, [`Evaluator::along`]) to compute.
@@ -46,13 +47,13 @@ pub(super) struct Evaluator<'c, 'a> {
 
 /// Memory layout of the lanes of one access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Reach {
+pub(super) enum Reach<'c> {
     /// One element for all lanes.
     Uniform,
     /// Neighbours, aligned to the lane count.
     Wide,
     /// This many elements apart.
-    Strided(i64),
+    Strided(Stride<'c>),
 }
 
 impl<'c, 'a> Evaluator<'c, 'a> {
@@ -232,17 +233,17 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     ) -> Value<'c> {
         let slice = &self.model.slices[slice];
         let mut index = self.origin(code, slice);
-        if let Some(LinearForm { factors: strides, constant }) = &operand.linear {
+        if let Some(Linear { factors: strides, constant }) = &operand.linear {
             // Outer loops first: their terms of the sum can be hoisted.
             for (value, stride) in loops.iter().zip(strides) {
-                if *stride != 0 {
-                    let part = code.mul_const(*value, *stride);
+                if !stride.is(0) {
+                    let part = stride.scale(code, *value);
                     index = code.add(index, part);
                 }
             }
             return code.add_const(index, *constant);
         }
-        for (e, stride) in operand.map.iter().zip(&slice.stride_values) {
+        for (e, stride) in operand.map.iter().zip(&slice.strides) {
             let value = indices::expression(code, *e, loops, &[]);
             let part = code.mul(value, *stride);
             index = code.add(index, part);
@@ -251,35 +252,54 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     }
 
     /// Memory layout in a slice of the lanes of a point of `op`.
-    pub(super) fn reach(&self, op: &TileOp<'c>, operand: &Operand<'c>, slice: usize, lanes: u32) -> Reach {
+    pub(super) fn reach(&self, op: &TileOp<'c>, operand: &Operand<'c>, slice: usize, lanes: u32) -> Reach<'c> {
         let along = op.outer.as_ref().and_then(|o| o.get(self.along.unwrap_or(o.len().wrapping_sub(1))).copied());
         self.reach_along(operand, slice, along, lanes)
     }
 
     /// Memory layout in a slice of `lanes` neighbours along a loop.
-    pub(super) fn reach_along(&self, operand: &Operand<'c>, slice: usize, along: Option<usize>, lanes: u32) -> Reach {
-        let (Some(along), Some(LinearForm { factors: strides, constant })) = (along, &operand.linear) else {
+    pub(super) fn reach_along(
+        &self,
+        operand: &Operand<'c>,
+        slice: usize,
+        along: Option<usize>,
+        lanes: u32,
+    ) -> Reach<'c> {
+        let (Some(along), Some(Linear { factors: strides, constant })) = (along, &operand.linear) else {
             return Reach::Uniform;
         };
-        if lanes == 1 || strides[along] == 0 {
+        if lanes == 1 || strides[along].is(0) {
             return Reach::Uniform;
         }
         let slice = &self.model.slices[slice];
-        let others = strides.iter().enumerate().filter(|(l, _)| *l != along).fold(*constant, |d, (_, s)| gcd(d, *s));
+        let others =
+            strides.iter().enumerate().filter(|(l, _)| *l != along).fold(*constant, |d, (_, s)| gcd(d, s.divisor()));
         let aligned = gcd(others, super::code::facts(slice.offset).divisor) % i64::from(lanes) == 0;
-        if strides[along] == 1 && aligned && self.elements(slice.base) % i64::from(lanes) == 0 {
+        // Packed elements are accessed in whole words.
+        let words = slice.element.element_size_bytes().is_none_or(|bytes| bytes * u64::from(lanes) % 4 == 0);
+        if strides[along].is(1) && aligned && words && self.elements(slice.base) % i64::from(lanes) == 0 {
             return Reach::Wide;
         }
         Reach::Strided(strides[along])
     }
 
-    /// Elements of the whole buffer; 1 if unknown, so that no access counts as aligned.
+    /// Elements of the whole buffer, whose last vector is whole if this is a multiple of the lanes. 0 for arguments of
+    /// unknown extent: the runtime rounds bindings up to the widest vector. 1 if unknown: no access counts as aligned.
     pub(super) fn elements(&self, base: Base) -> i64 {
-        let elements = match base {
-            Base::Local(l) => self.model.locals[l].elements,
-            Base::Argument(_) => self.buffers.get(&base).and_then(|b| b.ty().shape()).map_or(1, |s| s.iter().product()),
-        };
-        if elements < 0 { 1 } else { elements }
+        match base {
+            Base::Local(l) => {
+                if self.model.locals[l].elements < 0 {
+                    1
+                } else {
+                    self.model.locals[l].elements
+                }
+            }
+            Base::Argument(_) => match self.buffers.get(&base).and_then(|b| b.ty().shape()).as_deref() {
+                Some([DYNAMIC]) => 0,
+                Some(shape) => shape.iter().product(),
+                None => 1,
+            },
+        }
     }
 
     /// Loads the lanes of an access; a scalar where all lanes read the same element.
@@ -288,7 +308,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         code: &mut Code<'c, '_>,
         slice: usize,
         index: Value<'c>,
-        reach: Reach,
+        reach: Reach<'c>,
         lanes: u32,
     ) -> Value<'c> {
         let Slice { base, element, .. } = self.model.slices[slice];
@@ -342,12 +362,12 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let stride = match self.reach(op, output, s, point.lanes) {
             Reach::Uniform => return code.store(value, buffer, index),
             Reach::Wide if self.lanes.get(&base) == Some(&point.lanes) => return code.store(value, buffer, index),
-            Reach::Wide => 1,
+            Reach::Wide => Stride::Known(1),
             Reach::Strided(stride) => stride,
         };
         for lane in 0..point.lanes {
             let element = code.extract(value, lane);
-            let at = code.add_const(index, i64::from(lane) * stride);
+            let at = stride.from(code, index, i64::from(lane));
             code.store(element, buffer, at)?;
         }
         Ok(())
@@ -360,17 +380,17 @@ pub(super) fn load_from<'c>(
     buffer: Value<'c>,
     wide: bool,
     index: Value<'c>,
-    (reach, lanes): (Reach, u32),
+    (reach, lanes): (Reach<'c>, u32),
 ) -> Value<'c> {
     let stride = match reach {
         Reach::Uniform => return code.load(buffer, index, 1),
         Reach::Wide if wide => return code.load(buffer, index, lanes),
-        Reach::Wide => 1,
+        Reach::Wide => Stride::Known(1),
         Reach::Strided(stride) => stride,
     };
     let elements: Vec<Value> = (0..i64::from(lanes))
         .map(|i| {
-            let at = code.add_const(index, i * stride);
+            let at = stride.from(code, index, i);
             code.load(buffer, at, 1)
         })
         .collect();
@@ -383,9 +403,15 @@ fn all<'c>(loops: &[Option<Value<'c>>]) -> Vec<Value<'c>> {
 
 /// Whether the body of `op` can be computed on vectors: lane by lane ops on 32-bit types and short floats.
 pub(super) fn is_vectorizable(op: &TileOp) -> bool {
+    is_vectorizable_with(op, &[])
+}
+
+/// As [`is_vectorizable`], also on integers of these widths.
+pub(super) fn is_vectorizable_with(op: &TileOp, widths: &[u32]) -> bool {
     let Some(body) = op.body else { return true };
-    let lane = |t: Type| is_vector_float(t) || matches!(t.integer_width(), Some(1 | 32));
-    let memory = |t: Type| is_vector_float(t) || t.integer_width() == Some(32);
+    let integer = |t: Type| t.integer_width().is_some_and(|width| width == 32 || widths.contains(&width));
+    let lane = |t: Type| is_vector_float(t) || t.integer_width() == Some(1) || integer(t);
+    let memory = |t: Type| is_vector_float(t) || integer(t);
     let body_fits = body.ops().iter().all(|o| {
         o.is(ops::linalg::YIELD)
             || (matches!(o.dialect(), "arith" | "math")

@@ -26,9 +26,10 @@
 //! reason of the one for the kernel's class is in the [`Report`].
 //!
 //! The other files, in the order of use: `fitted` (the kernel choice, fitted to the device), `indices` (affine to arith),
-//! `grid` (tile ids), `model/` (the body as data), `groups` (ops between barriers), `evaluate` and `body` (tile ops as
-//! code), `code` (the builder), `locals` (memory of local buffers), `doubles`, `iterations` and `types` (device limits),
-//! `parts` (buffers larger than a binding), `boundary` (arguments and calls).
+//! `grid` (tile ids), `model/` (the body as data), `stride` (static and dynamic ones), `groups` (ops between barriers),
+//! `evaluate` and `body` (tile ops as code), `code` (the builder), `locals` (memory of local buffers), `doubles`,
+//! `iterations` and `types` (device limits), `parts` (buffers larger than a binding), `twins` (kernels that gain nothing),
+//! `boundary` (arguments and calls).
 
 mod attention;
 mod body;
@@ -49,6 +50,8 @@ mod parts;
 mod rows;
 mod steps;
 mod strategy;
+mod stride;
+mod twins;
 mod types;
 
 use crate::error;
@@ -141,11 +144,12 @@ impl KernelReport {
 pub fn run(module: &Module, device: &GpuDescription) -> Result<Report, Diagnostics> {
     let pending: Vec<Op> = module.functions().into_iter().filter(|f| is_pending(*f)).collect();
     let grids = grid::extents(module);
-    let done = if pending.len() < MANY {
+    let mut done = if pending.len() < MANY {
         kernels(module, &grids, device)?
     } else {
         on_all_cores(module, &pending, &grids, device)?
     };
+    twins::drop_equal(module, &mut done);
     // Calls are lowered last: the operands follow from the kernels' arguments.
     let borders: HashMap<&str, &Border> = done.iter().map(|(entry, border)| (entry.name.as_str(), border)).collect();
     let symbols = module.symbols();

@@ -4,7 +4,8 @@ mod read;
 mod views;
 
 use super::code::{Facts, facts};
-use monopour_ir::{AffineExpr, Block, LinearForm, Op, Type, Value};
+use super::stride::Linear;
+use monopour_ir::{AffineExpr, Block, Op, Type, Value};
 pub(super) use read::read;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -43,9 +44,8 @@ pub(super) struct Slice<'c> {
     pub(super) base: Base,
     /// First element, counted from the start of the buffer.
     pub(super) offset: Value<'c>,
-    /// Stride in elements; [`monopour_ir::DYNAMIC`] for those in [`Slice::stride_values`].
-    pub(super) strides: Vec<i64>,
-    pub(super) stride_values: Vec<Value<'c>>,
+    /// Strides in elements.
+    pub(super) strides: Vec<Value<'c>>,
     pub(super) sizes: Vec<Size<'c>>,
     pub(super) element: Type<'c>,
 }
@@ -69,7 +69,7 @@ pub(super) struct Operand<'c> {
     /// Indexing expressions over the loops.
     pub(super) map: Vec<AffineExpr<'c>>,
     /// For linear maps: the index in elements, with a stride per loop.
-    pub(super) linear: Option<LinearForm>,
+    pub(super) linear: Option<Linear<'c>>,
 }
 
 /// The source of an operand's values.

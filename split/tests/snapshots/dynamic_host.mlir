@@ -9,8 +9,8 @@ func.func @main(%arg0: i64) {
   %3 = call @monopour_rt_input_scalar(%arg0, %c2_i64) : (i64, i64) -> i64
   %4 = arith.trunci %3 : i64 to i32
   %5 = arith.bitcast %4 : i32 to f32
-  %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %c0 = arith.constant 0 : index
   %6 = arith.index_cast %0 : i64 to index
   %7 = arith.index_cast %6 : index to i64
   %c140737488355328_i64 = arith.constant 140737488355328 : i64

@@ -12,6 +12,16 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(softmax(sizes));
         out.push(transpose(sizes));
     }
+    // Multiples of the widest vector have a kernel of their own.
+    for [m, n, k] in
+        [[0, 3, 5], [5, 0, 3], [5, 3, 0], [2, 3, 5], [1, 72, 40], [23, 136, 48], [37, 64, 31], [19, 29, 64]]
+    {
+        out.push(matmul([m, n, k], "?", "?", "?"));
+    }
+    for sizes in [[1, 1, 1, 1], [0, 4, 8, 8], [3, 0, 8, 8], [2, 7, 11, 13], [3, 17, 24, 40], [2, 70, 9, 16]] {
+        out.extend(["", "_transpose_a", "_transpose_b"].map(|form| batch_matmul(form, sizes)));
+        out.push(layer(sizes));
+    }
     for [m, n, k] in [[1, 1, 1], [7, 17, 33], [64, 64, 64], [100, 9, 10]] {
         out.push(matmul([m, n, k], "?", "?", "?"));
         out.push(matmul([m, n, k], "?", &n.to_string(), &k.to_string()));
@@ -99,6 +109,46 @@ fn matmul([m, n, k]: [usize; 3], tm: &str, tn: &str, tk: &str) -> Case {
     let known = [tm, tn, tk].map(|d| if d == "?" { "d" } else { "s" }).concat();
     let made = case(&format!("matmul_{known}/{m}x{n}x{k}"), &text, inputs(&[&[m, k], &[k, n]]));
     Case { work: (m * n * k) as u64, ..made }.within(1e-5 + 2e-7 * k as f64, 1e-4)
+}
+
+/// A batched product in which all sizes are dynamic; transposed factors are generics.
+fn batch_matmul(form: &str, [b, m, n, k]: [usize; 4]) -> Case {
+    let (lhs, left) = if form == "_transpose_a" { ("(b, k, m)", [b, k, m]) } else { ("(b, m, k)", [b, m, k]) };
+    let (rhs, right) = if form == "_transpose_b" { ("(b, n, k)", [b, n, k]) } else { ("(b, k, n)", [b, k, n]) };
+    let (rows, columns) = (if form == "_transpose_a" { 2 } else { 1 }, if form == "_transpose_b" { 1 } else { 2 });
+    let map = |dims: &str| format!("affine_map<(b, m, n, k) -> {dims}>");
+    let maps = [lhs, rhs, "(b, m, n)"].map(map).join(", ");
+    let t = "tensor<?x?x?xf32>";
+    let text = format!(
+        "func.func @main(%a: {t}, %b: {t}) -> {t} {{\n{DIMS}  %rows = arith.constant {rows} : index\n  \
+         %columns = arith.constant {columns} : index\n  %d = tensor.dim %a, %c0 : {t}\n  %m = tensor.dim %a, %rows : {t}\n  \
+         %n = tensor.dim %b, %columns : {t}\n  %e = tensor.empty(%d, %m, %n) : {t}\n  \
+         %f = linalg.fill ins(%z : f32) outs(%e : {t}) -> {t}\n  \
+         %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\"]}} \
+         ins(%a, %b : {t}, {t}) outs(%f : {t}) {{\n  ^bb0(%p: f32, %q: f32, %o: f32):\n    %s = arith.mulf %p, %q : f32\n    \
+         %u = arith.addf %o, %s : f32\n    linalg.yield %u : f32\n  }} -> {t}\n  return %r : {t}\n}}\n"
+    );
+    let made = case(&format!("batch_matmul{form}/{b}x{m}x{n}x{k}"), &text, inputs(&[&left, &right]));
+    Case { work: (b * m * n * k) as u64, ..made }.within(1e-5 + 2e-7 * k as f64, 1e-4)
+}
+
+/// A layer on a dynamic number of sequences of dynamic length: a product with static weights, a bias and a rectifier.
+fn layer([b, m, n, k]: [usize; 4]) -> Case {
+    let (x, w, y) = (format!("tensor<?x?x{k}xf32>"), format!("tensor<{k}x{n}xf32>"), format!("tensor<?x?x{n}xf32>"));
+    let maps = "affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>";
+    let all = "affine_map<(b, m, n) -> (b, m, n)>";
+    let text = format!(
+        "func.func @main(%x: {x}, %w: {w}, %v: tensor<{n}xf32>) -> {y} {{\n{DIMS}  %d = tensor.dim %x, %c0 : {x}\n  \
+         %m = tensor.dim %x, %c1 : {x}\n  %e = tensor.empty(%d, %m) : {y}\n  %f = linalg.fill ins(%z : f32) outs(%e : {y}) -> {y}\n  \
+         %p = linalg.generic {{indexing_maps = [{maps}], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\"]}} \
+         ins(%x, %w : {x}, {w}) outs(%f : {y}) {{\n  ^bb0(%i: f32, %j: f32, %o: f32):\n    %s = arith.mulf %i, %j : f32\n    \
+         %u = arith.addf %o, %s : f32\n    linalg.yield %u : f32\n  }} -> {y}\n  \
+         %r = linalg.generic {{indexing_maps = [{all}, affine_map<(b, m, n) -> (n)>, {all}], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]}} \
+         ins(%p, %v : {y}, tensor<{n}xf32>) outs(%e : {y}) {{\n  ^bb0(%i: f32, %j: f32, %o: f32):\n    %s = arith.addf %i, %j : f32\n    \
+         %u = arith.maximumf %s, %z : f32\n    linalg.yield %u : f32\n  }} -> {y}\n  return %r : {y}\n}}\n"
+    );
+    let made = case(&format!("layer/{b}x{m}x{n}x{k}"), &text, inputs(&[&[b, m, k], &[k, n], &[n]]));
+    Case { work: (b * m * n * k) as u64, ..made }.within(1e-5 + 2e-7 * k as f64, 1e-4)
 }
 
 fn size_as_result() -> Case {

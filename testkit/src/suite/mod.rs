@@ -24,6 +24,7 @@ mod layouts;
 mod math;
 mod matmul;
 mod mlp;
+mod packed_weights;
 mod packs;
 mod plain;
 mod reduce;
@@ -166,6 +167,7 @@ pub fn all() -> Vec<Case> {
         reshape::cases,
         gather::cases,
         guards::cases,
+        packed_weights::cases,
         packs::cases,
         attention::cases,
         control::cases,

@@ -30,7 +30,7 @@ impl<'c, 'm> Factor<'c, 'm> {
     }
 
     /// The operands in buffers, with the layout of `lanes` neighbours.
-    pub(super) fn operands(&self, evaluator: &Evaluator<'c, '_>, lanes: u32) -> Vec<(&'m Operand<'c>, Reach)> {
+    pub(super) fn operands(&self, evaluator: &Evaluator<'c, '_>, lanes: u32) -> Vec<(&'m Operand<'c>, Reach<'c>)> {
         let of = |i: &usize| {
             let operand = &self.op.operands[*i];
             let Source::Slice(s) = operand.source else { return None };
@@ -39,7 +39,7 @@ impl<'c, 'm> Factor<'c, 'm> {
         self.inputs.iter().filter_map(of).collect()
     }
 
-    /// Whether it can be computed on vectors of neighbours: of 32-bit types and short floats, at static strides.
+    /// Whether it can be computed on vectors of neighbours: of 32-bit types and short floats.
     pub(super) fn is_vectorizable(&self) -> bool {
         let lane = |ty: Type| is_vector_float(ty) || matches!(ty.integer_width(), Some(1 | 32));
         let four_bytes = |i: &usize| {

@@ -8,7 +8,8 @@ use super::super::code::Code;
 use super::super::evaluate::Evaluator;
 use super::super::model::{Base, Size, Source, TileOp};
 use super::super::strategy::Declined;
-use monopour_ir::{LinearForm, Value};
+use super::super::stride::{Linear, Stride};
+use monopour_ir::Value;
 
 /// Fewer columns leave most lanes idle; another coordinate is preferred.
 const FEW_COLUMNS: i64 = 4;
@@ -52,12 +53,12 @@ impl<'c> Extent<'c> {
 
 /// An input that the op's body reads.
 #[derive(Clone, Debug)]
-pub(super) struct Input {
+pub(super) struct Input<'c> {
     /// Position among the op's operands.
     pub(super) operand: usize,
     pub(super) slice: usize,
     /// Stride in elements, per loop of the op.
-    pub(super) strides: Vec<i64>,
+    pub(super) strides: Vec<Stride<'c>>,
     pub(super) constant: i64,
 }
 
@@ -66,7 +67,7 @@ pub(super) struct Input {
 pub(super) struct Reduction<'c> {
     pub(super) extent: Extent<'c>,
     /// Stride in elements, per input.
-    pub(super) strides: Vec<i64>,
+    pub(super) strides: Vec<Stride<'c>>,
 }
 
 /// The sorted loops.
@@ -89,12 +90,12 @@ impl<'c> Axes<'c> {
 }
 
 /// The inputs that the body reads: buffers that the tile does not write, and the local ones in `padded`.
-pub(super) fn inputs(
-    evaluator: &Evaluator<'_, '_>,
-    op: &TileOp,
+pub(super) fn inputs<'c>(
+    evaluator: &Evaluator<'c, '_>,
+    op: &TileOp<'c>,
     written: &[Base],
     padded: &[Base],
-) -> Result<Vec<Input>, Declined> {
+) -> Result<Vec<Input<'c>>, Declined> {
     let mut out = Vec::new();
     for (operand, o) in op.operands.iter().enumerate().take(op.num_inputs).filter(|(i, _)| op.reads(*i)) {
         let Source::Slice(slice) = o.source else { continue };
@@ -103,7 +104,7 @@ pub(super) fn inputs(
         if !is_there || written.contains(&base) {
             return Err(Declined::InputComputed);
         }
-        let Some(LinearForm { factors: strides, constant }) = o.linear.clone() else {
+        let Some(Linear { factors: strides, constant }) = o.linear.clone() else {
             return Err(Declined::InputNotLinear);
         };
         out.push(Input { operand, slice, strides, constant });
@@ -115,7 +116,7 @@ pub(super) fn inputs(
 }
 
 /// Sorts the loops of an op. `lanes` is the number of lanes along the columns.
-pub(super) fn axes<'c>(op: &TileOp<'c>, inputs: &[Input], lanes: i64) -> Result<Axes<'c>, Declined> {
+pub(super) fn axes<'c>(op: &TileOp<'c>, inputs: &[Input<'c>], lanes: i64) -> Result<Axes<'c>, Declined> {
     let outer = op.outer.clone().ok_or(Declined::ResultNotIndexed)?;
     let inner = op.inner();
     if inner.is_empty() || inner.iter().any(|l| op.parallel[*l]) {
@@ -127,7 +128,7 @@ pub(super) fn axes<'c>(op: &TileOp<'c>, inputs: &[Input], lanes: i64) -> Result<
     rest.retain(|c| Some(*c) != column);
     // A row that indexes every operand of the columns shares no loads between rows: second choice.
     let shares = |c: usize| {
-        inputs.iter().all(|i| i.strides[outer[c]] == 0 || column.is_none_or(|column| i.strides[outer[column]] == 0))
+        inputs.iter().all(|i| i.strides[outer[c]].is(0) || column.is_none_or(|column| i.strides[outer[column]].is(0)))
     };
     let row = rest.iter().rev().copied().find(|c| shares(*c)).or(rest.last().copied());
     rest.retain(|c| Some(*c) != row);
@@ -144,17 +145,17 @@ fn column(coordinates: &[usize], extents: &[Extent], lanes: i64) -> Option<usize
     coordinates.iter().rev().copied().find(|c| bound(c) >= lanes).or(Some(last))
 }
 
-fn reductions<'c>(op: &TileOp<'c>, inputs: &[Input], inner: &[usize]) -> Vec<Reduction<'c>> {
+fn reductions<'c>(op: &TileOp<'c>, inputs: &[Input<'c>], inner: &[usize]) -> Vec<Reduction<'c>> {
     let mut out: Vec<Reduction> = Vec::new();
     for l in inner {
         let extent = Extent::of(&op.sizes[*l]);
-        let strides: Vec<i64> = inputs.iter().map(|i| i.strides[*l]).collect();
+        let strides: Vec<Stride> = inputs.iter().map(|i| i.strides[*l]).collect();
         if extent.exact() == Some(1) && inner.len() > 1 {
             continue;
         }
         if let (Some(last), Some(n)) = (out.last_mut(), extent.exact())
             && let Some(outer) = last.extent.exact()
-            && last.strides.iter().zip(&strides).all(|(o, i)| *o == i * n)
+            && last.strides.iter().zip(&strides).all(|(o, i)| o.exact().zip(i.exact()).is_some_and(|(o, i)| o == i * n))
         {
             *last = Reduction { extent: Extent::Known(outer * n), strides };
             continue;
@@ -163,7 +164,7 @@ fn reductions<'c>(op: &TileOp<'c>, inputs: &[Input], inner: &[usize]) -> Vec<Red
     }
     if out.is_empty() {
         // All extents are 1: one pass.
-        out.push(Reduction { extent: Extent::Known(1), strides: vec![0; inputs.len()] });
+        out.push(Reduction { extent: Extent::Known(1), strides: vec![Stride::ZERO; inputs.len()] });
     }
     out
 }

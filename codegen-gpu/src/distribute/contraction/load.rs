@@ -2,6 +2,7 @@
 
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach, load_from};
+use super::super::stride::Stride;
 use super::tile::ceil_div;
 use super::write::Place;
 use super::{Access, Extent, Plan, Side};
@@ -16,7 +17,7 @@ pub(super) struct Spot<'c> {
 
 /// The loads of one input: addresses without the terms of the reductions.
 pub(super) struct Stream<'c, 'p> {
-    side: &'p Side,
+    side: &'p Side<'c>,
     spots: Vec<Spot<'c>>,
     /// Spots of one row.
     per_row: usize,
@@ -32,28 +33,40 @@ pub(super) struct Loaded<'c> {
     columns: Vec<Vec<Value<'c>>>,
 }
 
+impl<'c> Spot<'c> {
+    /// This many strides on.
+    fn on(self, code: &mut Code<'c, '_>, stride: &Stride<'c>, strides: i64) -> Self {
+        match stride.times(code, strides) {
+            Stride::Known(distance) => Self { plus: self.plus + distance, ..self },
+            Stride::Depends(distance) => Self { at: code.add(self.at, distance), ..self },
+        }
+    }
+}
+
 impl<'c, 'p> Stream<'c, 'p> {
     pub(super) fn new(
         code: &mut Code<'c, '_>,
         evaluator: &Evaluator<'c, '_>,
         plan: &Plan<'c, '_>,
-        side: &'p Side,
+        side: &'p Side<'c>,
         place: &Place<'c>,
         copy: Option<Value<'c>>,
     ) -> Self {
         let base = if copy.is_some() { code.c(0) } else { base(code, evaluator, plan, side, place) };
         let none = [Spot { at: code.c(0), plus: 0 }];
-        let rows = if side.row == 0 { none.to_vec() } else { rows(code, plan, side, place) };
+        let rows = if side.row.is(0) { none.to_vec() } else { rows(code, plan, side, place) };
         let columns = if side.has_columns() { &place.columns[..] } else { &none };
         let split = if side.has_columns() && side.access == Access::AlongK { i64::from(plan.lanes) } else { 1 };
         let mut spots = Vec::new();
         for (row, column) in rows.iter().flat_map(|r| columns.iter().map(move |c| (r, c))) {
-            let down = code.mul_const(row.at, side.row);
-            let right = code.mul_const(column.at, side.column);
+            let down = side.row.scale(code, row.at);
+            let right = side.column.scale(code, column.at);
             let at = code.add(base, down);
             let at = code.add(at, right);
-            let plus = row.plus * side.row + column.plus * side.column + side.constant;
-            spots.extend((0..split).map(|lane| Spot { at, plus: plus + lane * side.column }));
+            let at = Spot { at, plus: side.constant }.on(code, &side.row, row.plus);
+            for lane in 0..split {
+                spots.push(at.on(code, &side.column, column.plus + lane));
+            }
         }
         Self { side, spots, per_row: columns.len() * split as usize, lane: place.lane, copy }
     }
@@ -73,12 +86,12 @@ impl<'c, 'p> Stream<'c, 'p> {
         // Iterations at which a load starts; lane q of a subgroup takes those of k + q.
         let lane_takes = side.access == Access::AlongRows && plan.tile.shared.is_some();
         let starts: Vec<i64> = match side.access {
-            _ if side.k == 0 || lane_takes => vec![0],
+            _ if side.k.is(0) || lane_takes => vec![0],
             Access::AlongK => (0..count / lanes).map(|t| t * lanes).collect(),
             _ => (0..count).collect(),
         };
         let k = if lane_takes { self.lane_k(code, plan, k, count) } else { k };
-        let along = code.mul_const(k, side.k);
+        let along = side.k.scale(code, k);
         let along = code.add(part, along);
         let reach = match side.access {
             Access::AlongColumns(reach) => reach,
@@ -87,8 +100,8 @@ impl<'c, 'p> Stream<'c, 'p> {
         };
         let width = if matches!(side.access, Access::AlongColumns(_)) { plan.lanes } else { side.lanes };
         let mut one = |spot: &Spot<'c>, start: i64| {
-            let at = code.add(spot.at, along);
-            let at = code.add_const(at, spot.plus + start * side.k);
+            let at = Spot { at: code.add(spot.at, along), ..*spot }.on(code, &side.k, start);
+            let at = code.add_const(at.at, at.plus);
             match self.copy {
                 Some(buffer) => load_from(code, buffer, true, at, (reach, width)),
                 None => evaluator.load(code, side.slice, at, reach, width),
@@ -97,7 +110,7 @@ impl<'c, 'p> Stream<'c, 'p> {
         let values: Vec<Vec<Value>> =
             self.spots.iter().map(|spot| starts.iter().map(|start| one(spot, *start)).collect()).collect();
         let mut loaded = Loaded { values, columns: vec![] };
-        if side.has_columns() && side.row == 0 {
+        if side.has_columns() && side.row.is(0) {
             loaded.columns = (0..plan.tile.column_groups as usize)
                 .map(|g| (0..count).map(|q| self.of_columns(code, plan, &loaded, 0, g, q as usize)).collect())
                 .collect();
@@ -126,7 +139,7 @@ impl<'c, 'p> Stream<'c, 'p> {
         group: usize,
         q: usize,
     ) -> Value<'c> {
-        match (self.side.has_columns(), self.side.row == 0) {
+        match (self.side.has_columns(), self.side.row.is(0)) {
             (true, true) => loaded.columns[group][q],
             (true, false) => self.of_columns(code, plan, loaded, row, group, q),
             (false, _) => self.of_row(code, plan, loaded, row, q),
@@ -172,7 +185,7 @@ impl<'c, 'p> Stream<'c, 'p> {
         };
         let values = &loaded.values;
         match (self.side.access, plan.tile.shared) {
-            _ if self.side.row == 0 => pick(code, &values[0], q),
+            _ if self.side.row.is(0) => pick(code, &values[0], q),
             (Access::AlongK, None) => pick(code, &values[row], q),
             (Access::AlongK, Some(size)) => {
                 let value = pick(code, &values[row / size as usize], q);
@@ -195,12 +208,12 @@ fn base<'c>(
     code: &mut Code<'c, '_>,
     evaluator: &Evaluator<'c, '_>,
     plan: &Plan<'c, '_>,
-    side: &Side,
+    side: &Side<'c>,
     place: &Place<'c>,
 ) -> Value<'c> {
     let mut base = evaluator.model.slices[side.slice].offset;
     for (coordinate, stride) in plan.axes.serial.iter().zip(&side.serial) {
-        let part = code.mul_const(place.coordinates[*coordinate], *stride);
+        let part = stride.scale(code, place.coordinates[*coordinate]);
         base = code.add(base, part);
     }
     base
@@ -211,7 +224,7 @@ pub(super) fn first<'c>(
     code: &mut Code<'c, '_>,
     evaluator: &Evaluator<'c, '_>,
     plan: &Plan<'c, '_>,
-    side: &Side,
+    side: &Side<'c>,
     place: &Place<'c>,
 ) -> Value<'c> {
     let base = base(code, evaluator, plan, side, place);
@@ -219,7 +232,7 @@ pub(super) fn first<'c>(
 }
 
 /// The rows at which loads of an input start.
-fn rows<'c>(code: &mut Code<'c, '_>, plan: &Plan<'c, '_>, side: &Side, place: &Place<'c>) -> Vec<Spot<'c>> {
+fn rows<'c>(code: &mut Code<'c, '_>, plan: &Plan<'c, '_>, side: &Side<'c>, place: &Place<'c>) -> Vec<Spot<'c>> {
     if side.has_columns() {
         return place.rows.clone();
     }

@@ -7,6 +7,7 @@
 
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach};
+use super::super::stride::Stride;
 use super::Plan;
 use super::sides::{Access, Side};
 use super::tile::{Tile, ceil_div};
@@ -19,9 +20,9 @@ const BANKS: i64 = 32;
 
 /// The copy of an input.
 #[derive(Clone, Debug)]
-pub(super) struct Stage {
+pub(super) struct Stage<'c> {
     /// The input with the copy's layout.
-    pub(super) side: Side,
+    pub(super) side: Side<'c>,
     /// Elements of the copy.
     pub(super) elements: i64,
     /// Rows or columns of the copy.
@@ -29,10 +30,10 @@ pub(super) struct Stage {
 }
 
 /// The copy of an input, if invocations share its values.
-pub(super) fn stage(side: &Side, tile: &Tile, lanes: u32, step: i64) -> Option<Stage> {
-    let of_rows = !side.has_columns() && side.row != 0;
-    let of_columns = side.has_columns() && side.row == 0;
-    if side.k == 0 || !(of_rows || of_columns) {
+pub(super) fn stage<'c>(side: &Side<'c>, tile: &Tile, lanes: u32, step: i64) -> Option<Stage<'c>> {
+    let of_rows = !side.has_columns() && !side.row.is(0);
+    let of_columns = side.has_columns() && side.row.is(0);
+    if side.k.is(0) || !(of_rows || of_columns) {
         return None;
     }
     let width = i64::from(lanes);
@@ -47,17 +48,17 @@ pub(super) fn stage(side: &Side, tile: &Tile, lanes: u32, step: i64) -> Option<S
         }
         _ => (1, positions, positions * step),
     };
-    let along = |stride: i64| if stride == 0 { 0 } else { position_stride };
+    let along = |stride: Stride<'c>| if stride.is(0) { stride } else { Stride::Known(position_stride) };
     let access = match side.access {
-        Access::AlongColumns(Reach::Strided(_)) => Access::AlongColumns(Reach::Strided(1)),
+        Access::AlongColumns(Reach::Strided(_)) => Access::AlongColumns(Reach::Strided(Stride::Known(1))),
         other => other,
     };
     let copy = Side {
         row: along(side.row),
         column: along(side.column),
-        k,
-        nest: vec![0; side.nest.len()],
-        serial: vec![0; side.serial.len()],
+        k: Stride::Known(k),
+        nest: vec![Stride::ZERO; side.nest.len()],
+        serial: vec![Stride::ZERO; side.serial.len()],
         constant: 0,
         access,
         ..side.clone()
@@ -69,7 +70,7 @@ pub(super) fn stage(side: &Side, tile: &Tile, lanes: u32, step: i64) -> Option<S
 pub(super) fn buffer<'c>(
     code: &mut Code<'c, '_>,
     evaluator: &Evaluator<'c, '_>,
-    stage: &Stage,
+    stage: &Stage<'c>,
 ) -> Result<Value<'c>, Diagnostics> {
     let element = evaluator.model.slices[stage.side.slice].element;
     let ty = Type::memref(&[stage.elements], element, AddressSpace::Workgroup.to_attr(code.cx));
@@ -78,8 +79,8 @@ pub(super) fn buffer<'c>(
 
 /// Context of filling a copy.
 pub(super) struct Fill<'c, 'p> {
-    pub(super) stage: &'p Stage,
-    pub(super) source: &'p Side,
+    pub(super) stage: &'p Stage<'c>,
+    pub(super) source: &'p Side<'c>,
     pub(super) buffer: Value<'c>,
     /// First element of the input for this tile.
     pub(super) base: Value<'c>,
@@ -149,13 +150,13 @@ impl<'c> Fill<'c, '_> {
         }
         let mut at = code.add(self.base, part);
         for (value, stride) in [(from, source_stride), (from_k, source.k)] {
-            let scaled = code.mul_const(value, stride);
+            let scaled = stride.scale(code, value);
             at = code.add(at, scaled);
         }
         let reach = if lanes == 1 { Reach::Uniform } else { Reach::Wide };
         let value = evaluator.load(code, source.slice, at, reach, source.lanes);
-        let to = code.mul_const(position, copy_stride);
-        let to_k = code.mul_const(q, copy.k);
+        let to = copy_stride.scale(code, position);
+        let to_k = copy.k.scale(code, q);
         let to = code.add(to, to_k);
         code.store(value, self.buffer, to)
     }

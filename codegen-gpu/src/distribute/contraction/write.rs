@@ -3,7 +3,7 @@
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Point};
 use super::super::fitted::FittedChoice;
-use super::super::model::{Base, Source, TileOp};
+use super::super::model::{Base, Operand, Source, TileOp};
 use super::load::{self, Loaded, Spot, Stream};
 use super::stage::{self, Fill};
 use super::{Extent, Plan};
@@ -166,20 +166,48 @@ fn register_tile<'c>(
     let initial = points.iter().map(|p| initial(code, evaluator, plan, p)).collect::<Result<Vec<_>, _>>()?;
     let sums = accumulate(code, evaluator, plan, (who, place), initial)?;
     let Source::Slice(result) = plan.op.outputs()[0].source else { return Ok(()) };
+    // Invocations that are clamped into range do not read what another one stores.
+    let in_place = writes_what_it_reads(evaluator, plan);
     for (point, sum) in points.iter_mut().zip(sums) {
         point.held.insert(result, sum);
-        for op in &plan.after {
+        for op in plan.after.iter().filter(|_| !in_place) {
             evaluator.evaluate(code, op, point)?;
         }
     }
     let writers: Vec<&TileOp> = plan.before.iter().chain([&plan.op]).chain(&plan.after).copied().collect();
     let groups = place.columns.len();
-    for (i, point) in points.iter().enumerate() {
+    for (i, point) in points.iter_mut().enumerate() {
         let guard = code.both(place.row_guards[i / groups], place.column_guards[i % groups]);
-        // There are no later groups, so local buffers need no memory.
-        code.guarded(guard, |code| evaluator.store(code, &writers, point, |base| matches!(base, Base::Argument(_))))?;
+        code.guarded(guard, |code| {
+            for op in plan.after.iter().filter(|_| in_place) {
+                evaluator.evaluate(code, op, point)?;
+            }
+            // There are no later groups, so local buffers need no memory.
+            evaluator.store(code, &writers, point, |base| matches!(base, Base::Argument(_)))
+        })?;
     }
     Ok(())
+}
+
+/// Whether the epilogue reads elements from the memory of a buffer that it writes, not from registers.
+fn writes_what_it_reads(evaluator: &Evaluator<'_, '_>, plan: &Plan<'_, '_>) -> bool {
+    let slices = |op: &TileOp| -> Vec<usize> {
+        let of = |o: &Operand| if let Source::Slice(s) = o.source { Some(s) } else { None };
+        op.outputs().iter().filter_map(of).collect()
+    };
+    let base = |s: usize| evaluator.model.slices[s].base;
+    let written: Vec<Base> = plan.after.iter().flat_map(|op| slices(op)).map(base).collect();
+    let mut held: Vec<usize> = plan.before.iter().chain([&plan.op]).flat_map(|op| slices(op)).collect();
+    for op in &plan.after {
+        for (_, operand) in op.operands.iter().enumerate().filter(|(i, _)| op.reads(*i)) {
+            let Source::Slice(s) = operand.source else { continue };
+            if matches!(base(s), Base::Argument(_)) && !held.contains(&s) && written.contains(&base(s)) {
+                return true;
+            }
+        }
+        held.extend(slices(op));
+    }
+    false
 }
 
 /// The accumulator's initial value: what an op before wrote, else loaded.
@@ -251,7 +279,7 @@ impl<'c> Nest<'c, '_, '_> {
             let parts: Vec<Value> = sides
                 .zip(parts)
                 .map(|(side, part)| {
-                    let scaled = code.mul_const(i, side.nest[depth]);
+                    let scaled = side.nest[depth].scale(code, i);
                     code.add(*part, scaled)
                 })
                 .collect();

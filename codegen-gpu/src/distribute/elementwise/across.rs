@@ -13,6 +13,7 @@ use super::super::fitted::FittedChoice;
 use super::super::groups::Group;
 use super::super::locals::workgroup_buffer;
 use super::super::model::{Base, Operand, Size, Source, TileOp};
+use super::super::stride::Stride;
 use super::super::types::is_vector_float;
 use monopour_ir::{Diagnostics, Op, Value};
 use monopour_program::GpuDescription;
@@ -157,9 +158,9 @@ fn across(op: &TileOp, operand: &Operand, last: usize) -> Option<(usize, usize)>
     let (Source::Slice(slice), Some(linear), Some(outer)) = (operand.source, &operand.linear, &op.outer) else {
         return None;
     };
-    let factor = |coordinate: usize| outer.get(coordinate).map_or(0, |l| linear.factors[*l]);
-    let turned = (0..last).find(|coordinate| factor(*coordinate) == 1)?;
-    (!matches!(factor(last), 0 | 1)).then_some((slice, turned))
+    let factor = |coordinate: usize| outer.get(coordinate).map_or(Stride::ZERO, |l| linear.factors[*l]);
+    let turned = (0..last).find(|coordinate| factor(*coordinate).is(1))?;
+    (![Some(0), Some(1)].contains(&factor(last).exact())).then_some((slice, turned))
 }
 
 /// Whether nothing else accesses an input, and vectors could have its elements.

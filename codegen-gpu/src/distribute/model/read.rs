@@ -2,11 +2,12 @@
 
 use super::{Base, Local, Model, Operand, Size, Slice, Source, Step, TileOp};
 use crate::distribute::code::Code;
+use crate::distribute::stride::{Linear, Stride};
 use crate::error;
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{self, IteratorType, Structured};
 use monopour_ir::{
-    AffineExpr, AffineExprKind, Block, DYNAMIC, Diagnostics, LinearForm, MemRefType, Op, Value, WalkOrder,
+    AffineExpr, AffineExprKind, Block, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, Value, WalkOrder,
 };
 
 /// Reads the body `block` of a kernel whose index arithmetic is lowered and whose named ops are generic.
@@ -32,7 +33,7 @@ fn whole<'c>(code: &mut Code<'c, '_>, op: Op<'c>, value: Value<'c>, base: Base) 
     let memref = memref.ok_or_else(|| error::not_a_tile(op, "a buffer has a dynamic shape or a layout"))?;
     let sizes = memref.shape.iter().map(|d| Size::new(code.c(*d))).collect();
     let stride_values = memref.strides.iter().map(|s| code.c(*s)).collect();
-    Ok(Slice { base, offset: code.c(0), strides: memref.strides, stride_values, sizes, element: memref.element })
+    Ok(Slice { base, offset: code.c(0), strides: stride_values, sizes, element: memref.element })
 }
 
 impl<'c> Model<'c> {
@@ -54,7 +55,7 @@ impl<'c> Model<'c> {
                 ops::memref::DIM | ops::memref::EXTRACT_STRIDED_METADATA => self.metadata(code, op)?,
                 name if super::views::is_view(name) => self.view(code, op)?,
                 ops::linalg::GENERIC => self.generic(code, op)?,
-                ops::memref::COPY => self.copy(op)?,
+                ops::memref::COPY => self.copy(code, op)?,
                 ops::memref::LOAD | ops::memref::STORE => {
                     let buffer = op.operand(usize::from(op.is(ops::memref::STORE)));
                     self.slice_of(op, buffer)?;
@@ -113,7 +114,7 @@ impl<'c> Model<'c> {
             };
             sizes.push(Size::new(size));
         }
-        code.at(monopour_ir::InsertionPoint::Before(op));
+        code.at(InsertionPoint::Before(op));
         let bounds: Option<Vec<i64>> = sizes.iter().map(|s| s.facts.bound.map(|b| b.max(0))).collect();
         let extents: Vec<Value> = match &bounds {
             Some(bounds) => bounds.iter().map(|b| code.c(*b)).collect(),
@@ -123,13 +124,12 @@ impl<'c> Model<'c> {
         for d in (1..extents.len()).rev() {
             stride_values[d - 1] = code.mul(stride_values[d], extents[d]);
         }
-        let strides = stride_values.iter().map(|s| s.constant_int().unwrap_or(DYNAMIC)).collect();
         let base = Base::Local(self.locals.len());
         let element = value.ty().element();
         let elements = bounds.map_or(DYNAMIC, |b| b.iter().product::<i64>().max(1));
         self.locals.push(Local { op, elements, sizes: sizes.clone(), element });
         let offset = code.c(0);
-        self.define(value, Slice { base, offset, strides, stride_values, sizes, element });
+        self.define(value, Slice { base, offset, strides: stride_values, sizes, element });
         self.replaced.push(op);
         Ok(())
     }
@@ -143,7 +143,7 @@ impl<'c> Model<'c> {
         let mut operands = Vec::new();
         for (value, map) in op.operands().into_iter().zip(maps) {
             let map = map.as_affine_map().ok_or_else(malformed)?.results();
-            operands.push(self.operand(op, value, map, parallel.len())?);
+            operands.push(self.operand(code, op, value, (map, parallel.len()))?);
         }
         let gathered = self.gathers(code, op)?;
         self.push(op, operands, parallel, inputs, op.body(), gathered)
@@ -173,7 +173,7 @@ impl<'c> Model<'c> {
         Ok(out)
     }
 
-    fn copy(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
+    fn copy(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         if op.operand(0) == op.operand(1) {
             self.replaced.push(op);
             return Ok(());
@@ -181,24 +181,25 @@ impl<'c> Model<'c> {
         let rank = op.operand(0).ty().shape().map_or(0, |s| s.len());
         let identity = monopour_ir::AffineMap::identity(op.context(), rank).results();
         let operands = vec![
-            self.operand(op, op.operand(0), identity.clone(), rank)?,
-            self.operand(op, op.operand(1), identity, rank)?,
+            self.operand(code, op, op.operand(0), (identity.clone(), rank))?,
+            self.operand(code, op, op.operand(1), (identity, rank))?,
         ];
         self.push(op, operands, vec![true; rank], 1, None, vec![])
     }
 
     fn operand(
         &self,
+        code: &mut Code<'c, '_>,
         op: Op<'c>,
         value: Value<'c>,
-        map: Vec<AffineExpr<'c>>,
-        loops: usize,
+        (map, loops): (Vec<AffineExpr<'c>>, usize),
     ) -> Result<Operand<'c>, Diagnostics> {
         if !value.ty().is_memref() {
-            return Ok(Operand { source: Source::Scalar(value), map, linear: Some(LinearForm::constant(0, loops)) });
+            return Ok(Operand { source: Source::Scalar(value), map, linear: Some(Linear::zero(loops)) });
         }
         let slice = self.slice_of(op, value)?;
-        let linear = linear_form(&map, &self.slices[slice], loops);
+        code.at(InsertionPoint::Before(op));
+        let linear = linear_form(code, &map, &self.slices[slice], loops);
         Ok(Operand { source: Source::Slice(slice), map, linear })
     }
 
@@ -251,16 +252,29 @@ fn no_buffers(op: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// The index in elements, if every expression is linear and all strides are static but those of single elements, whose
-/// index is 0.
-fn linear_form(map: &[AffineExpr], slice: &Slice, loops: usize) -> Option<LinearForm> {
+/// The index in elements, if every expression is linear and the constant is static. The index of single elements is 0,
+/// whatever their stride.
+fn linear_form<'c>(
+    code: &mut Code<'c, '_>,
+    map: &[AffineExpr<'c>],
+    slice: &Slice<'c>,
+    loops: usize,
+) -> Option<Linear<'c>> {
+    let mut total = Linear::zero(loops);
     let dims = map.iter().zip(&slice.strides).zip(&slice.sizes);
-    dims.filter(|((_, stride), size)| **stride != DYNAMIC || size.exact() != Some(1)).try_fold(
-        LinearForm::constant(0, loops),
-        |total, ((expr, stride), _)| {
-            if *stride == DYNAMIC { None } else { total.plus(&expr.linear(loops)?.times(*stride)?) }
-        },
-    )
+    for ((expr, stride), size) in dims {
+        let stride = Stride::of(*stride);
+        if stride.exact().is_none() && size.exact() == Some(1) {
+            continue;
+        }
+        let form = expr.linear(loops)?;
+        total.constant += if form.constant == 0 { 0 } else { stride.exact()? * form.constant };
+        for (factor, times) in total.factors.iter_mut().zip(&form.factors) {
+            let part = stride.times(code, *times);
+            *factor = factor.plus(code, &part);
+        }
+    }
+    Some(total)
 }
 
 /// The loops of the first output in the order of its indices, if each combination of them has its own element in every

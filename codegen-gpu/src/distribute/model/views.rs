@@ -38,10 +38,6 @@ fn entries<'c>(
         .collect()
 }
 
-fn strides_of(values: &[Value]) -> Vec<i64> {
-    values.iter().map(|s| s.constant_int().unwrap_or(DYNAMIC)).collect()
-}
-
 impl<'c> Model<'c> {
     pub(super) fn view(&mut self, code: &mut Code<'c, '_>, op: Op<'c>) -> Result<(), Diagnostics> {
         // Before the op: later ops use the sums of offsets.
@@ -67,15 +63,14 @@ impl<'c> Model<'c> {
         let sizes = entries(code, op, "static_sizes", &mut dynamic)?;
         let strides = entries(code, op, "static_strides", &mut dynamic)?;
         let mut offset = source.offset;
-        for (o, stride) in offsets.iter().zip(&source.stride_values) {
+        for (o, stride) in offsets.iter().zip(&source.strides) {
             let scaled = code.mul(*o, *stride);
             offset = code.add(offset, scaled);
         }
         let kept = kept_dims(op);
-        let stride_values: Vec<Value> = kept.iter().map(|d| code.mul(source.stride_values[*d], strides[*d])).collect();
+        let stride_values: Vec<Value> = kept.iter().map(|d| code.mul(source.strides[*d], strides[*d])).collect();
         let sizes = kept.iter().map(|d| Size::new(sizes[*d])).collect();
-        let strides = strides_of(&stride_values);
-        self.define(op.result(0), Slice { offset, strides, stride_values, sizes, ..source });
+        self.define(op.result(0), Slice { offset, strides: stride_values, sizes, ..source });
         Ok(())
     }
 
@@ -86,8 +81,7 @@ impl<'c> Model<'c> {
         let offset = entries(code, op, "static_offsets", &mut dynamic)?[0];
         let sizes = entries(code, op, "static_sizes", &mut dynamic)?.into_iter().map(Size::new).collect();
         let stride_values = entries(code, op, "static_strides", &mut dynamic)?;
-        let strides = strides_of(&stride_values);
-        self.define(op.result(0), Slice { offset, strides, stride_values, sizes, ..source });
+        self.define(op.result(0), Slice { offset, strides: stride_values, sizes, ..source });
         Ok(())
     }
 
@@ -102,13 +96,12 @@ impl<'c> Model<'c> {
             // The innermost dimension of the group that is not of extent 1 has the stride.
             let last = group.iter().rev().find(|d| source.sizes[**d].exact() != Some(1)).or(group.last());
             stride_values.push(match last {
-                Some(d) => source.stride_values[*d],
+                Some(d) => source.strides[*d],
                 None => code.c(1),
             });
             sizes.push(Size::new(size));
         }
-        let strides = strides_of(&stride_values);
-        self.define(op.result(0), Slice { strides, stride_values, sizes, ..source });
+        self.define(op.result(0), Slice { strides: stride_values, sizes, ..source });
         Ok(())
     }
 
@@ -122,7 +115,7 @@ impl<'c> Model<'c> {
         for d in (0..shape.len()).filter(|d| !grouped.contains(d)) {
             stride_values[d] = code.c(1);
         }
-        for (group, stride) in groups.iter().zip(&source.stride_values) {
+        for (group, stride) in groups.iter().zip(&source.strides) {
             let mut stride = *stride;
             for d in group.iter().rev() {
                 stride_values[*d] = stride;
@@ -130,8 +123,7 @@ impl<'c> Model<'c> {
             }
         }
         let sizes = shape.into_iter().map(Size::new).collect();
-        let strides = strides_of(&stride_values);
-        self.define(op.result(0), Slice { strides, stride_values, sizes, ..source });
+        self.define(op.result(0), Slice { strides: stride_values, sizes, ..source });
         Ok(())
     }
 
@@ -151,14 +143,13 @@ impl<'c> Model<'c> {
         } else {
             let source = self.slices[self.slice_of(op, op.operand(0))?].clone();
             let sizes = source.sizes.iter().map(|s| s.value);
-            let numbers: Vec<Value> =
-                [source.offset].into_iter().chain(sizes).chain(source.stride_values.clone()).collect();
+            let numbers: Vec<Value> = [source.offset].into_iter().chain(sizes).chain(source.strides.clone()).collect();
             for (result, number) in op.results().into_iter().skip(1).zip(numbers) {
                 code.rw.replace_all_uses(result, number);
             }
             code.at(InsertionPoint::Before(op));
             let offset = code.c(0);
-            let base = Slice { offset, strides: vec![], stride_values: vec![], sizes: vec![], ..source };
+            let base = Slice { offset, strides: vec![], sizes: vec![], ..source };
             self.define(op.result(0), base);
         }
         self.replaced.push(op);

@@ -7,9 +7,10 @@ use super::super::code::{facts, gcd};
 use super::super::evaluate::Evaluator;
 use super::super::model::{Base, Model, Operand, Size, Source};
 use super::super::strategy::Declined;
+use super::super::stride::{Linear, Stride};
 use super::{Axis, Kind, Step, Sweep};
 use monopour_ir::ops;
-use monopour_ir::{LinearForm, Type, Value};
+use monopour_ir::{Type, Value};
 
 /// A linear access to a buffer.
 #[derive(Clone, Debug)]
@@ -19,8 +20,8 @@ pub(super) struct Form<'c> {
     pub(super) offset: Value<'c>,
     pub(super) constant: i64,
     /// Stride in elements per row dimension and per column axis.
-    pub(super) rows: Vec<i64>,
-    pub(super) columns: Vec<i64>,
+    pub(super) rows: Vec<Stride<'c>>,
+    pub(super) columns: Vec<Stride<'c>>,
     pub(super) element: Type<'c>,
     pub(super) element_bytes: Option<u64>,
 }
@@ -41,10 +42,10 @@ impl<'c> Form<'c> {
         columns: usize,
     ) -> Result<Option<Self>, Declined> {
         let Source::Slice(slice) = operand.source else { return Ok(None) };
-        let LinearForm { factors: strides, constant } = operand.linear.as_ref().ok_or(Declined::OperandNotLinear)?;
+        let Linear { factors: strides, constant } = operand.linear.as_ref().ok_or(Declined::OperandNotLinear)?;
         let at = &model.slices[slice];
-        let mut along_columns: Vec<i64> = column_loops.iter().map(|l| strides[*l]).collect();
-        along_columns.resize(columns, 0);
+        let mut along_columns: Vec<Stride> = column_loops.iter().map(|l| strides[*l]).collect();
+        along_columns.resize(columns, Stride::ZERO);
         Ok(Some(Self {
             base: at.base,
             offset: at.offset,
@@ -66,20 +67,20 @@ impl<'c> Form<'c> {
 
     /// Whether it has one element per row.
     pub(super) fn is_narrow(&self) -> bool {
-        self.columns.iter().all(|s| *s == 0)
+        self.columns.iter().all(|s| s.is(0))
     }
     /// Whether all rows read the same elements.
     pub(super) fn is_row_invariant(&self) -> bool {
-        self.rows.iter().all(|s| *s == 0)
+        self.rows.iter().all(|s| s.is(0))
     }
 
     /// Whether `lanes` neighbours of a row are one aligned access.
     pub(super) fn is_wide(&self, evaluator: &Evaluator<'c, '_>, axes: &[Axis<'c>], lanes: u32) -> bool {
         let Some((&last, others)) = self.columns.split_last() else { return false };
-        let others = others.iter().chain(&self.rows).fold(self.constant, |d, s| gcd(d, *s));
+        let others = others.iter().chain(&self.rows).fold(self.constant, |d, s| gcd(d, s.divisor()));
         let all = gcd(gcd(others, facts(self.offset).divisor), evaluator.elements(self.base));
         let extent = axes.last().map_or(1, |a| a.extent.unwrap_or(a.size.facts.divisor));
-        last == 1 && gcd(all, extent) % i64::from(lanes) == 0
+        last.is(1) && gcd(all, extent) % i64::from(lanes) == 0
     }
 }
 
@@ -100,7 +101,11 @@ impl<'c> Forms<'c> {
         for (d, size) in columns.iter().enumerate() {
             let merges = d > 0
                 && !indexed
-                && size.exact().is_some_and(|e| self.all.iter().all(|f| f.columns[d - 1] == f.columns[d] * e));
+                && size.exact().is_some_and(|e| {
+                    let collapses =
+                        |f: &Form| f.columns[d - 1].exact().zip(f.columns[d].exact()).is_some_and(|(o, i)| o == i * e);
+                    self.all.iter().all(collapses)
+                });
             match axes.last_mut() {
                 Some(axis) if merges && axis.extent.is_some() => {
                     axis.extent = axis.extent.zip(size.exact()).map(|(a, b)| a * b);
@@ -121,7 +126,7 @@ impl<'c> Forms<'c> {
 
     /// Whether neighbours in memory belong to different rows.
     pub(super) fn rows_are_strided(&self) -> bool {
-        let along = |strides: &[i64]| strides.contains(&1);
+        let along = |strides: &[Stride]| strides.iter().any(|s| s.is(1));
         let wide = || self.all.iter().filter(|f| !f.is_narrow());
         wide().any(|f| along(&f.rows)) && !wide().any(|f| along(&f.columns))
     }

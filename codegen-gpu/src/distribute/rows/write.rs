@@ -4,6 +4,7 @@ use super::super::code::Code;
 use super::super::evaluate::Evaluator;
 use super::super::fitted::FittedChoice;
 use super::super::model::Base;
+use super::super::stride::Stride;
 use super::exchange::{Exchange, Member};
 use super::{Kind, Plan, Sweep};
 use monopour_ir::ops;
@@ -348,7 +349,7 @@ impl<'c> Writer<'c, '_, '_> {
             None => {
                 let mut start = code.add_const(at.offset, at.constant);
                 for (coordinate, stride) in state.rows[row].coordinates.iter().zip(&at.rows) {
-                    let part = code.mul_const(*coordinate, *stride);
+                    let part = stride.scale(code, *coordinate);
                     start = code.add(start, part);
                 }
                 state.starts.insert((form, row), start);
@@ -357,8 +358,8 @@ impl<'c> Writer<'c, '_, '_> {
         };
         let Some(chunk) = chunk else { return index };
         for (coordinate, stride) in chunk.coordinates.iter().zip(&at.columns) {
-            if *stride != 0 {
-                let part = code.mul_const(*coordinate, *stride);
+            if !stride.is(0) {
+                let part = stride.scale(code, *coordinate);
                 index = code.add(index, part);
             }
         }
@@ -371,10 +372,10 @@ impl<'c> Writer<'c, '_, '_> {
         if lanes == 1 || self.accesses_wide(at.base) {
             return code.load(buffer, index, lanes);
         }
-        let stride = at.columns.last().copied().unwrap_or(0);
+        let stride = at.columns.last().copied().unwrap_or(Stride::ZERO);
         let elements: Vec<Value> = (0..i64::from(lanes))
             .map(|l| {
-                let index = code.add_const(index, l * stride);
+                let index = stride.from(code, index, l);
                 code.load(buffer, index, 1)
             })
             .collect();
@@ -537,10 +538,10 @@ impl<'c> Writer<'c, '_, '_> {
         if !value.ty().is_vector() || self.accesses_wide(at.base) {
             return code.store(value, buffer, index);
         }
-        let stride = at.columns.last().copied().unwrap_or(0);
+        let stride = at.columns.last().copied().unwrap_or(Stride::ZERO);
         for lane in 0..self.plan.lanes {
             let element = code.extract(value, lane);
-            let index = code.add_const(index, i64::from(lane) * stride);
+            let index = stride.from(code, index, i64::from(lane));
             code.store(element, buffer, index)?;
         }
         Ok(())
