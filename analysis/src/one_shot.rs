@@ -12,7 +12,7 @@
 //! buffer that each must own, or let some read see a later write.
 //! Decisions are never revised, so the order decides which of two conflicting uses is copied, never whether the result is right.
 //! [`Strategy::Minimal`] searches the components of a function in which something is copied for placements of less [`cost`]
-//! ([`crate::fewest`]). Where a component is too large for it, other orders are tried: those that cost most if they are copied
+//! (`fewest`). Where a component is too large for it, other orders are tried: those that cost most if they are copied
 //! first, and what [`Strategy::Greedy`] decides.
 //!
 //! Source: MLIR's One-Shot Bufferize (LLVM 22), in its decisions; the method is that of `classes`, near-linear, and

@@ -237,7 +237,7 @@ fn layers_of_half_precision_take_batches_of_any_size() {
     let layer = |seed: u64| {
         let map = |to: &str| format!("affine_map<(n, o, k) -> ({to})>");
         let maps = ["n, k", "k, o", "n, o"].map(map).join(", ");
-        let same = vec!["affine_map<(n, o) -> (n, o)>"; 2].join(", ");
+        let same = ["affine_map<(n, o) -> (n, o)>"; 2].join(", ");
         let text = format!(
             "func.func @main(%x: tensor<?x32xf16>, %w: tensor<32x1000xf16>) -> tensor<?x1000xf16> {{
   %c0 = arith.constant 0 : index
