@@ -99,13 +99,12 @@ fn checker_accepts_decisions() {
 
 /// Parts that the decider keeps apart by symbols are apart in each execution.
 ///
-/// The full run ends before function 3337, which the checker refuses: it knows two slices of a tensor behind a reshape by name
-/// alone, and takes them to overlap, where the decider compares them within that tensor. Function 4757 is refused, too, for a
-/// slice of a slice that nothing writes to between: its contents have two forms that the checker does not take for equal.
+/// The full run fails: the checker refuses 3337, 4757, 10032, 15237, 16284 and 17973. In the first it knows two slices of a
+/// tensor behind a reshape by name alone, where the decider compares them within that tensor; the others are not explained.
 #[test]
 fn checker_accepts_parts_kept_apart() {
-    let (mut decided, mut saved, mut ended) = (0, 0, 0);
-    for seed in 0..count(600, 3300) {
+    let (mut decided, mut saved, mut ended, mut refused) = (0, 0, 0, vec![]);
+    for seed in 0..count(600, 20_000) {
         let shape =
             Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed.is_multiple_of(3), parts: true };
         let facts = function(seed, shape);
@@ -117,15 +116,17 @@ fn checker_accepts_parts_kept_apart() {
             Ok(count) => ended += count,
             Err(violation) => {
                 let names = Names::new();
-                panic!(
+                println!(
                     "seed {seed}: {violation}; greedy: {:?}\n{}\n{}",
                     check_elements(&facts, &greedy),
                     print::facts(&facts, &names),
                     print::decisions(&facts, &names, &minimal)
                 );
+                refused.push(seed);
             }
         }
     }
+    assert!(refused.is_empty(), "refused: {refused:?}");
     assert!(decided > 400 && saved > 15, "{decided} functions were decided, and {saved} copies saved");
     assert!(ended > 2000, "{ended} executions came to an end");
 }

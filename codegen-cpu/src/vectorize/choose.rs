@@ -2,6 +2,7 @@
 
 use super::combine;
 use super::dots::{self, Dots};
+use super::emit::CACHE_LINE_BYTES;
 use super::nest::{Access, Nest};
 use super::pack;
 use super::tiles::{self, Tiles};
@@ -20,8 +21,6 @@ const POINTWISE: i64 = 2;
 const HALF_BITS: i64 = 256;
 /// Bytes after which addresses map to the same set of the first-level cache.
 const CACHE_WAY_BYTES: i64 = 4096;
-/// Bytes of one of its lines.
-const CACHE_LINE_BYTES: i64 = 64;
 /// Lines of a set.
 const CACHE_WAYS: i64 = 8;
 /// Least iterations of a vector loop.

@@ -16,7 +16,7 @@
 
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, choose};
-use super::emit::{Emit, Position, Width};
+use super::emit::{Emit, Position, Width, element_bytes};
 use super::form::Form;
 use super::nest::{Access, Nest};
 use super::pointwise::Pointwise;
@@ -78,7 +78,7 @@ impl Shape {
             (0..nest.loops.len()).filter(long).partition(|d| nest.loops[*d].reduction);
         let depth = *reductions.last()?;
         let matrix = nest.inputs.iter().find(|o| {
-            let size = o.element().element_size_bytes().map_or(8, |bytes| bytes as i64);
+            let size = element_bytes(o);
             let vector = choice.registers * choice.lanes * size;
             let strided = o.stride_bytes(depth).is_none_or(|bytes| bytes > vector);
             o.access(choice.dim) == Access::Contiguous && o.uses(depth) && strided
