@@ -13,7 +13,8 @@
 //!
 //! For [`check_elements`] slices are numbers: each symbol gets a value when its region is entered, mostly the next one in a loop.
 //! So which elements two slices have in common is not derived, as in the decider, but seen. An execution in which a slice leaves
-//! its tensor, or is overwritten by a tensor of another size, is undefined from there on and left.
+//! its tensor, or is overwritten by a tensor of another size, is undefined from there on and left; so is one that is cut off in
+//! a cycle, as it never comes to what follows the cycle.
 //!
 //! Limits: it runs a sample of paths, so a pass is not a proof; loops run a few times only, parallel loops once.
 //! Contents of region arguments follow [`Facts::flows`]; without flows they are unknown, and so are results.
@@ -24,7 +25,7 @@ mod elements;
 mod paths;
 mod targets;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
@@ -124,8 +125,8 @@ struct Cell {
     location: Location,
     /// The sizes of a slice.
     sizes: Option<Rc<[i64]>>,
-    /// The elements have other places than those of the location.
-    is_reshaped: bool,
+    /// The value whose elements the positions of slices count, if it has another shape than the location (a reshape).
+    shape: Option<ValueId>,
 }
 
 struct Machine<'a> {
@@ -140,8 +141,6 @@ struct Machine<'a> {
     /// Values that the operand flows to: arguments and results of region operations.
     targets: &'a IndexVec<OperandId, Vec<ValueId>>,
     claims: Claims,
-    /// Allocations behind results that the path did not determine.
-    undetermined: HashSet<u32>,
     /// The parallel regions that are running, outermost first.
     parallel: Vec<RegionId>,
     /// Slices are numbers.
@@ -173,7 +172,6 @@ impl<'a> Machine<'a> {
             pending: IndexVec::filled(None, facts.values().len()),
             targets,
             claims: Claims::default(),
-            undetermined: HashSet::new(),
             parallel: Vec::new(),
             by_element,
             is_undefined: false,
@@ -212,7 +210,7 @@ impl<'a> Machine<'a> {
         }
         let contents = self.terms.unique();
         let location = self.fresh(contents, self.facts.values()[value].info.buffer.writable);
-        let cell = Cell { contents, location, sizes: None, is_reshaped: false };
+        let cell = Cell { contents, location, sizes: None, shape: None };
         self.cells[value] = Some(cell.clone());
         cell
     }
@@ -321,16 +319,15 @@ impl<'a> Machine<'a> {
         result
     }
 
-    /// Checks the claimed equivalences of a value when it is bound. Nothing is claimed of undetermined results.
+    /// Checks the claimed equivalences of a value when it is bound.
     fn check_claims(&mut self, value: ValueId) -> Result<(), Violation> {
         let class = self.decisions.equivalence_class(value);
         let here = self.cell(value).location;
-        if self.undetermined.contains(&here.allocation) || self.is_undefined {
+        if self.is_undefined {
             return Ok(());
         }
         for other in self.claims.bind(self.facts, class, value) {
-            let there = self.cell(other).location;
-            if !there.is_same(&here) && !self.undetermined.contains(&there.allocation) {
+            if !self.cell(other).location.is_same(&here) {
                 return Err(Violation::IsAnotherBuffer(value, other));
             }
         }
@@ -363,20 +360,16 @@ impl<'a> Machine<'a> {
                     cell
                 }
                 None if self.facts.flows(result).is_empty() => self.result(op, output, result, &written, &inputs),
-                None => self.undetermined(result),
+                // The path was cut off in a cycle of the regions: it has not left them.
+                None => {
+                    self.leave();
+                    return Ok(());
+                }
             };
             self.cells[result] = Some(cell);
         }
         self.copy_results(op);
         self.facts.results_of(op).iter().try_for_each(|&result| self.check_claims(result))
-    }
-
-    /// The cell of a result of regions that were left elsewhere than where they yield: the path was cut off in a cycle.
-    fn undetermined(&mut self, result: ValueId) -> Cell {
-        let contents = self.terms.unique();
-        let location = self.fresh(contents, self.facts.values()[result].info.buffer.writable);
-        self.undetermined.insert(location.allocation);
-        Cell { contents, location, sizes: None, is_reshaped: false }
     }
 
     fn is_insertion(&self, op: OpId) -> bool {
@@ -398,12 +391,7 @@ impl<'a> Machine<'a> {
             false if cell.contents == UNDEFINED => UNDEFINED,
             false => self.terms.unique(),
         };
-        Cell {
-            contents: cell.contents,
-            location: self.fresh(held, true),
-            sizes: cell.sizes.clone(),
-            is_reshaped: cell.is_reshaped,
-        }
+        Cell { contents: cell.contents, location: self.fresh(held, true), sizes: cell.sizes.clone(), shape: cell.shape }
     }
 
     fn copy_results(&mut self, op: OpId) {
@@ -516,9 +504,11 @@ impl<'a> Machine<'a> {
             };
             // For undefined contents, the copy holds whatever the source buffer holds.
             let (stored, copied) = match source {
-                Some(cell) => {
-                    let held = self.memory.read(&mut self.terms, &cell.location);
-                    (self.first(cell, cell.contents, part), self.first(cell, held, part))
+                Some(from) => {
+                    let held = self.memory.read(&mut self.terms, &from.location);
+                    let sizes = self.stored_sizes(cell, part);
+                    let sizes = sizes.as_deref();
+                    (self.first(from, from.contents, sizes), self.first(from, held, sizes))
                 }
                 None => {
                     let made = self.terms.computed(op, u32::MAX - number, inputs.to_vec());
@@ -571,13 +561,13 @@ impl<'a> Machine<'a> {
         let choice = self.paths.choose(Point::Source(result), own.len());
         match own.get(choice) {
             Some((alias, cell)) if alias.relation == Relation::Unknown => self.part(cell, Part::View(result)),
-            Some((alias, cell)) if alias.retypes => Cell { sizes: None, is_reshaped: true, ..cell.clone() },
+            Some((alias, cell)) if alias.retypes => Cell { sizes: None, shape: Some(result), ..cell.clone() },
             Some((_, cell)) => cell.clone(),
             None => {
                 let info = self.facts.values()[result].info;
                 let undefined = info.buffer.definition == Definition::Never;
                 let contents = if undefined { UNDEFINED } else { self.terms.computed(op, output, inputs.to_vec()) };
-                Cell { contents, location: self.fresh(contents, info.buffer.writable), sizes: None, is_reshaped: false }
+                Cell { contents, location: self.fresh(contents, info.buffer.writable), sizes: None, shape: None }
             }
         }
     }
@@ -586,8 +576,6 @@ impl<'a> Machine<'a> {
         let contents = self.terms.extract(cell.contents, part);
         let sizes = self.terms.sides(part).map(|sides| sides.iter().map(|side| side.size).collect());
         let location = cell.location.part(&mut self.terms, part);
-        // Slices of a view at an unknown position count from the view's own elements.
-        let is_reshaped = cell.is_reshaped && !matches!(part, Part::View(_));
-        Cell { contents, location, sizes, is_reshaped }
+        Cell { contents, location, sizes, shape: None }
     }
 }

@@ -98,9 +98,6 @@ fn checker_accepts_decisions() {
 }
 
 /// Parts that the decider keeps apart by symbols are apart in each execution.
-///
-/// The full run fails: the checker refuses 3337, 4757, 10032, 15237, 16284 and 17973. In the first it knows two slices of a
-/// tensor behind a reshape by name alone, where the decider compares them within that tensor; the others are not explained.
 #[test]
 fn checker_accepts_parts_kept_apart() {
     let (mut decided, mut saved, mut ended, mut refused) = (0, 0, 0, vec![]);

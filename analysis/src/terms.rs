@@ -7,7 +7,8 @@
 //! * insertions of slices that are apart commute; those into a part of a part are insertions into a part.
 //!
 //! A slice may be numbers ([`crate::checker`] gives each symbol a value): whether two are apart is seen element by element, in
-//! each dimension. Slices that share some elements, slices known by name alone, and unknown parts do not commute.
+//! each dimension. Slices that share some elements, slices known by name alone, and unknown parts do not commute. Where slices
+//! share some elements, the form is not normal: [`Terms::matches`] then compares element by element.
 
 use std::collections::HashMap;
 
@@ -95,6 +96,14 @@ enum Relation {
     Unknown,
 }
 
+/// Elements by number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Slice {
+    /// The value of another shape whose positions these are (a reshape), if they are not those of the tensor.
+    shape: Option<ValueId>,
+    sides: Vec<Elements>,
+}
+
 /// The number of a term.
 pub(crate) type TermId = u32;
 
@@ -117,8 +126,8 @@ pub(crate) struct Terms {
     terms: Vec<Term>,
     ids: HashMap<Term, TermId>,
     uniques: u32,
-    slices: Vec<Vec<Elements>>,
-    slice_ids: HashMap<Vec<Elements>, u32>,
+    slices: Vec<Slice>,
+    slice_ids: HashMap<Slice, u32>,
 }
 
 impl Terms {
@@ -140,31 +149,36 @@ impl Terms {
         })
     }
 
-    /// A slice as a part.
-    pub fn slice(&mut self, sides: Vec<Elements>) -> Part {
+    /// A slice as a part, with the positions of the tensor, or those of a value of another shape.
+    pub fn slice(&mut self, shape: Option<ValueId>, sides: Vec<Elements>) -> Part {
         let Self { slices, slice_ids, .. } = self;
-        let id = slice_ids.entry(sides).or_insert_with_key(|sides| {
-            slices.push(sides.clone());
+        let id = slice_ids.entry(Slice { shape, sides }).or_insert_with_key(|slice| {
+            slices.push(slice.clone());
             u32::try_from(slices.len() - 1).unwrap_or(u32::MAX)
         });
         Part::Slice(*id)
     }
 
-    pub fn sides(&self, part: Part) -> Option<&[Elements]> {
+    fn known(&self, part: Part) -> Option<&Slice> {
         match part {
-            Part::Slice(id) => self.slices.get(id as usize).map(Vec::as_slice),
+            Part::Slice(id) => self.slices.get(id as usize),
             Part::Named(_) | Part::View(_) => None,
         }
+    }
+
+    pub fn sides(&self, part: Part) -> Option<&[Elements]> {
+        self.known(part).map(|slice| slice.sides.as_slice())
     }
 
     fn relation(&mut self, a: Part, b: Part) -> Relation {
         if a == b {
             return Relation::Same;
         }
-        let (Some(first), Some(second)) = (self.sides(a), self.sides(b)) else { return Relation::Unknown };
-        if first.len() != second.len() {
+        let (Some(first), Some(second)) = (self.known(a), self.known(b)) else { return Relation::Unknown };
+        if first.shape != second.shape || first.sides.len() != second.sides.len() {
             return Relation::Unknown;
         }
+        let (first, second) = (&first.sides, &second.sides);
         let pairs = || first.iter().copied().zip(second.iter().copied());
         if pairs().any(|(a, b)| a.is_apart_from(b)) {
             return Relation::Apart;
@@ -172,15 +186,17 @@ impl Terms {
         let within: Option<Vec<Elements>> = pairs().map(|(a, b)| a.among(b)).collect();
         let around: Option<Vec<Elements>> = pairs().map(|(a, b)| b.among(a)).collect();
         match (within, around) {
-            (Some(sides), _) => Relation::Within(self.slice(sides)),
-            (None, Some(sides)) => Relation::Around(self.slice(sides)),
+            (Some(sides), _) => Relation::Within(self.slice(None, sides)),
+            (None, Some(sides)) => Relation::Around(self.slice(None, sides)),
             (None, None) => Relation::Unknown,
         }
     }
 
     /// The part of a part, if both are slices.
     pub fn part_of(&mut self, part: Part, inner: Part) -> Option<Part> {
-        let (outer, inner) = (self.sides(part)?, self.sides(inner)?);
+        let Slice { shape, sides: outer } = self.known(part)?;
+        let Slice { shape: None, sides: inner } = self.known(inner)? else { return None };
+        let shape = *shape;
         // The type of a slice may leave out dimensions of size 1.
         let leaves_out = outer.len() != inner.len();
         let kept = outer.iter().filter(|side| !leaves_out || side.size != 1).count();
@@ -193,7 +209,7 @@ impl Terms {
             false => inner.next().map(|slice| side.part(*slice)),
         };
         let sides = outer.iter().map(compose).collect::<Option<Vec<_>>>()?;
-        Some(self.slice(sides))
+        Some(self.slice(shape, sides))
     }
 
     pub fn unique(&mut self) -> TermId {
@@ -273,6 +289,11 @@ impl Terms {
 
     /// Whether `actual` equals the expected contents wherever those are defined.
     pub fn matches(&mut self, expected: TermId, actual: TermId) -> bool {
+        self.matches_by_part(expected, actual) || self.matches_by_element(expected, actual).unwrap_or(false)
+    }
+
+    /// As [`Terms::matches`], by the normal form. It leaves slices in place that share some elements.
+    fn matches_by_part(&mut self, expected: TermId, actual: TermId) -> bool {
         let mut work = vec![(expected, actual)];
         while let Some((expected, actual)) = work.pop() {
             if expected == actual || expected == UNDEFINED {
@@ -303,6 +324,83 @@ impl Terms {
         }
         true
     }
+
+    /// As [`Terms::matches`], element by element: of all of a slice, or of what was inserted into the same contents.
+    /// `None` if the positions are not known, or too many.
+    fn matches_by_element(&self, expected: TermId, actual: TermId) -> Option<bool> {
+        let mut slices = Vec::new();
+        let bases = [expected, actual].map(|term| self.under_insertions(term, &mut slices));
+        let [base, other] = bases.map(|base| self.size_of_slice(base));
+        match base.or(other) {
+            Some(sizes) => slices = vec![sizes.iter().map(|&size| Elements { offset: 0, size, stride: 1 }).collect()],
+            None if bases[0] == bases[1] || bases[0] == UNDEFINED => {}
+            None => return None,
+        }
+        let count: i64 = slices.iter().map(|sides| sides.iter().map(|side| side.size).product::<i64>()).sum();
+        if count > MOST_ELEMENTS {
+            return None;
+        }
+        let matches = |position: Vec<i64>| {
+            let from = self.element(expected, position.clone());
+            from.0 == UNDEFINED || from == self.element(actual, position)
+        };
+        Some(slices.iter().flat_map(|sides| positions(sides)).all(matches))
+    }
+
+    /// The contents below all insertions of slices, whose elements are added to the list.
+    fn under_insertions(&self, term: TermId, slices: &mut Vec<Vec<Elements>>) -> TermId {
+        let mut term = term;
+        while let Term::Insert(below, part, _) = self.terms[term as usize]
+            && let Some(Slice { shape: None, sides }) = self.known(part)
+        {
+            slices.push(sides.clone());
+            term = below;
+        }
+        term
+    }
+
+    /// The sizes of contents that are a slice.
+    fn size_of_slice(&self, term: TermId) -> Option<Vec<i64>> {
+        let Term::Extract(_, part) = self.terms[term as usize] else { return None };
+        Some(self.sides(part)?.iter().map(|side| side.size).collect())
+    }
+
+    /// The contents that an element comes from, as far down as is known, and its position there.
+    fn element(&self, term: TermId, position: Vec<i64>) -> (TermId, Vec<i64>) {
+        let (mut term, mut position) = (term, position);
+        loop {
+            let (part, below, inserted) = match self.terms[term as usize] {
+                Term::Insert(below, part, inserted) => (part, below, Some(inserted)),
+                Term::Extract(below, part) => (part, below, None),
+                _ => return (term, position),
+            };
+            let Some(Slice { shape: None, sides }) = self.known(part) else { return (term, position) };
+            if sides.len() != position.len() {
+                return (term, position);
+            }
+            let pairs = || sides.iter().zip(&position);
+            match inserted {
+                None => {
+                    position = pairs().map(|(side, at)| side.offset + at * side.stride).collect();
+                    term = below;
+                }
+                Some(inserted) => match pairs().map(|(side, at)| side.find(*at)).collect() {
+                    Some(inner) => (term, position) = (inserted, inner),
+                    None => term = below,
+                },
+            }
+        }
+    }
+}
+
+/// All positions of a slice, the last dimension fastest.
+fn positions(sides: &[Elements]) -> Vec<Vec<i64>> {
+    sides.iter().fold(vec![vec![]], |outer, side| {
+        let each = |position: &Vec<i64>| {
+            side.each().map(|at| position.iter().copied().chain([at]).collect()).collect::<Vec<Vec<i64>>>()
+        };
+        outer.iter().flat_map(each).collect()
+    })
 }
 
 /// A place in memory: an allocation and a path of parts into it.

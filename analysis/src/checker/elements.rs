@@ -1,5 +1,7 @@
 //! Slices as numbers: the values of symbols, and the elements of a slice.
 
+use std::rc::Rc;
+
 use super::{Cell, Machine};
 use crate::facts::{Affine, Facts};
 use crate::index::{RegionId, SliceId};
@@ -35,7 +37,7 @@ impl Machine<'_> {
 
     /// A slice of a value as it is now. `None` for all of the value.
     pub(super) fn slice(&mut self, slice: SliceId, of: &Cell) -> Option<Part> {
-        if !self.by_element || of.is_reshaped {
+        if !self.by_element {
             return Some(Part::Named(slice));
         }
         let slice = &self.facts.slices()[slice];
@@ -61,22 +63,29 @@ impl Machine<'_> {
         if sizes.is_some_and(|sizes| sides.iter().zip(sizes.iter()).all(|(side, size)| side.size == *size)) {
             return None;
         }
-        Some(self.terms.slice(sides))
+        Some(self.terms.slice(of.shape, sides))
     }
 
-    /// As many elements of a value's contents as a part has, should the value's size be unknown.
-    pub(super) fn first(&mut self, cell: &Cell, contents: TermId, part: Option<Part>) -> TermId {
-        let Some(sides) = part.and_then(|part| self.terms.sides(part)) else { return contents };
-        let sizes: Vec<i64> = sides.iter().map(|side| side.size).collect();
-        if let Some(own) = &cell.sizes {
+    /// The sizes of what is stored to a part of a value, or to all of it, if they are known.
+    pub(super) fn stored_sizes(&self, of: &Cell, part: Option<Part>) -> Option<Rc<[i64]>> {
+        match part {
+            Some(part) => Some(self.terms.sides(part)?.iter().map(|side| side.size).collect()),
+            None => of.sizes.clone(),
+        }
+    }
+
+    /// As many elements of a value's contents as are stored, should the value's size be unknown.
+    pub(super) fn first(&mut self, of: &Cell, contents: TermId, sizes: Option<&[i64]>) -> TermId {
+        let Some(sizes) = sizes else { return contents };
+        if let Some(own) = &of.sizes {
             // Another rank: the value's type leaves out dimensions of size 1.
-            if own.len() == sizes.len() && own[..] != sizes[..] {
+            if own.len() == sizes.len() && own[..] != *sizes {
                 self.leave();
             }
             return contents;
         }
-        let first = sizes.into_iter().map(|size| Elements { offset: 0, size, stride: 1 }).collect();
-        let first = self.terms.slice(first);
+        let first = sizes.iter().map(|&size| Elements { offset: 0, size, stride: 1 }).collect();
+        let first = self.terms.slice(of.shape, first);
         self.terms.extract(contents, first)
     }
 }
