@@ -184,9 +184,13 @@ fn candidates<'c>(analysed: &Analysed<'c>) -> Vec<Candidate<'c>> {
             found.push(Candidate { insertion, uses });
         }
     }
-    // Reshapes last: whether they need a copy depends on the buffers that the others choose.
-    found.sort_by_key(|c| c.uses.iter().any(|(_, origin)| origin.reshapes.is_some()));
-    found
+    // The last insertion first: the slice of its destination may be the destination of those before it. Reshapes come behind
+    // them: whether they need a copy depends on the buffers that the others choose.
+    let reshapes = |c: &Candidate| c.uses.iter().any(|(_, origin)| origin.reshapes.is_some());
+    let (reshaped, mut plain): (Vec<_>, Vec<_>) = found.into_iter().partition(reshapes);
+    plain.reverse();
+    plain.extend(reshaped);
+    plain
 }
 
 /// Applies the candidates that save copies, and returns what was changed. The analysis is of the function as it is then; values

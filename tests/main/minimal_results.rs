@@ -1,5 +1,5 @@
-//! Families of programs whose values are computed where their result belongs: inside of a pad, of a branch, of one of two that are
-//! selected, of a loop with a condition of its own. Each program has a twin that must copy.
+//! Families of programs whose values are computed where their result belongs: inside of a pad, also of what they are joined to, of a
+//! branch, of one of two that are selected, of a loop with a condition of its own. Each program has a twin that must copy.
 
 use crate::host::index;
 use crate::minimal::{AXES, Case, Copies, ELEMENTS, Element, added, check_family, shape, slice, tensor_from, type_of};
@@ -118,6 +118,37 @@ fn padded(sizes: &Sizes, (low, high): (u64, u64), is_twin: bool) -> Case {
 #[test]
 fn what_is_padded_is_computed_there() {
     check_family(family(7, &[(1, 1), (0, 2), (3, 0), (2, 5), (4, 4)], padded), 10);
+}
+
+/// Two values are joined, and what they are joined to is padded and read by another op: made inside of the padded result. Twin: an
+/// input is joined.
+fn joined(sizes: &Sizes, (low, high): (u64, u64), is_twin: bool) -> Case {
+    let (ty, both) = (sizes.ty(sizes.size), 2 * sizes.size);
+    let (rank, axis, element) = (sizes.rank, sizes.axis, sizes.element.1);
+    let list = |on: u64| (0..rank).map(|d| if d == axis { on } else { 0 }.to_string()).collect::<Vec<_>>().join(", ");
+    let arguments = (0..rank).map(|d| format!("%i{d}: index")).collect::<Vec<_>>().join(", ");
+    let (whole, padded) = (sizes.ty(both), sizes.ty(both + low + high));
+    let second = if is_twin { (String::new(), "%x") } else { (sizes.made("q", "%p"), "%q") };
+    let empty = if sizes.dynamic { "%dj" } else { "" };
+    let text = format!(
+        "func.func @main(%x: {ty}) -> ({padded}, {whole}) {{\n{}{}{}  %j = tensor.concat dim({axis}) %p, {} : ({ty}, {ty}) -> {whole}\n  \
+         %r = tensor.pad %j low[{}] high[{}] {{\n  ^bb0({arguments}):\n    tensor.yield %z : {element}\n  }} : {whole} to {padded}\n  \
+         %dj = tensor.dim %j, %axis : {whole}\n  %es = tensor.empty({empty}) : {whole}\n{}  return %r, %s : {padded}, {whole}\n}}\n",
+        sizes.constants(),
+        sizes.made("p", "%x"),
+        second.0,
+        second.1,
+        list(low),
+        list(high),
+        turned("s", ("%j", "%es"), (rank, axis, both), &whole, sizes.element),
+    );
+    let copies = Copies::Exactly(u64::from(is_twin));
+    Case { text, inputs: vec![sizes.tensor(sizes.size, 1)], donated: 0, copies, fresh_bytes: None }
+}
+
+#[test]
+fn what_is_joined_and_padded_is_computed_there() {
+    check_family(family(7, &[(1, 1), (0, 2), (3, 0)], joined), 10);
 }
 
 /// Each branch makes a value, which is put behind another one. Twin: a branch gives an input, which is copied there.

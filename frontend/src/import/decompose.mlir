@@ -15,6 +15,8 @@ module attributes {transform.with_named_sequence} {
     %functions = transform.structured.match ops{["func.func"]} in %root : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %functions {
       transform.apply_patterns.tensor.decompose_concat
+      // Uses of one reshaped tensor.empty would share a buffer.
+      transform.apply_patterns.tensor.fold_tensor_empty
     } : !transform.any_op
     %makers = transform.structured.match ops{["tensor.pad", "tensor.generate", "tensor.from_elements"]} in %root
       : (!transform.any_op) -> !transform.any_op
