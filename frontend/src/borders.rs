@@ -9,11 +9,12 @@
 //! tensor takes between two runs keeps the border: `split/src/borders.rs` decides that on memrefs, and the fill runs once.
 //!
 //! Requires: what [`crate::tile`] ensures. Ensures: attributes only.
-//! Limits: constants as the value; slices of static place and unit strides; fills that one chain of insertions overwrites.
+//! Limits: constants as the value; slices of unit strides and static place, but for dimensions of unknown size that they have all
+//! of; fills that one chain of insertions overwrites.
 
 use monopour_contract::attributes;
 use monopour_ir::typed::{Index, Slice};
-use monopour_ir::{Attr, Block, Module, Op, Rewriter, Value, ops};
+use monopour_ir::{Attr, Block, DYNAMIC, Module, Op, Rewriter, Value, ops};
 
 /// Marks the fills of a module.
 pub fn run(module: &Module) {
@@ -54,19 +55,45 @@ fn inserted_slices<'c>(dispatch: Op<'c>) -> Option<Vec<Vec<i64>>> {
         let uses = tensor.uses();
         let next = uses.first().filter(|u| uses.len() == 1 && u.op.is(ops::tensor::INSERT_SLICE) && u.index == 1);
         let Some(insertion) = next.map(|u| u.op).filter(|op| op.block() == dispatch.block()) else { break };
-        slices.push(static_slice(insertion)?);
+        slices.push(slice_of(insertion)?);
         tensor = insertion.result(0);
     }
     (!slices.is_empty()).then_some(slices)
 }
 
-/// Offsets, then sizes, of a slice of static place and unit strides.
-fn static_slice(op: Op) -> Option<Vec<i64>> {
-    let slice = Slice::of(op)?;
+/// Offsets, then sizes, of a slice of unit strides and static place; a dimension of unknown size that it has all of is 0 and
+/// [`DYNAMIC`].
+fn slice_of(insertion: Op) -> Option<Vec<i64>> {
+    let slice = Slice::of(insertion)?;
     let unit = slice.strides.iter().all(|stride| *stride == Index::Static(1));
-    let numbers = slice.offsets.iter().chain(&slice.sizes).map(|index| match index {
-        Index::Static(number) => Some(*number),
+    let whole = |d: usize, size: Value| {
+        slice.offsets[d] == Index::Static(0) && size_of_new(insertion.operand(1), d) == Some(size)
+    };
+    let sizes = slice.sizes.iter().enumerate().map(|(d, size)| match size {
+        Index::Static(size) => Some(*size),
+        Index::Dynamic(size) => whole(d, *size).then_some(DYNAMIC),
+    });
+    let offsets = slice.offsets.iter().map(|offset| match offset {
+        Index::Static(offset) => Some(*offset),
         Index::Dynamic(_) => None,
     });
-    numbers.collect::<Option<Vec<i64>>>().filter(|_| unit)
+    offsets.chain(sizes).collect::<Option<Vec<i64>>>().filter(|_| unit)
+}
+
+/// The size of dimension `d` of a tensor, if that is computed: what a dispatch and insertions make of a `tensor.empty`.
+pub(crate) fn size_of_new<'c>(tensor: Value<'c>, d: usize) -> Option<Value<'c>> {
+    let mut tensor = tensor;
+    while let Some(op) = tensor.defining_op() {
+        tensor = match op.name() {
+            ops::scf::FORALL if op.num_results() == 1 => op.operands().last().copied()?,
+            ops::tensor::INSERT_SLICE => op.operand(1),
+            ops::tensor::EMPTY => {
+                let shape = tensor.ty().shape()?;
+                let before = shape[..d].iter().filter(|size| **size == DYNAMIC).count();
+                return (shape[d] == DYNAMIC).then(|| op.operand(before));
+            }
+            _ => return None,
+        };
+    }
+    None
 }

@@ -14,7 +14,7 @@
 //! Limits: constants as pads; tiles of bounded size, at most [`MOST_ON_GPU`] or [`MOST_ON_CPU`] elements, in every padded
 //! dimension at least as long as its pads; dispatches of class contraction or convolution.
 
-use crate::borders::filled_value;
+use crate::borders::{filled_value, size_of_new};
 use crate::rows_slice::affine;
 use crate::specialize;
 use crate::target::TargetDescription;
@@ -64,7 +64,7 @@ struct Padding<'c> {
     /// The dispatch that fills the tensor, and the value.
     filled: Op<'c>,
     value: Value<'c>,
-    /// Per dimension: the pad in front of the input, the input's size, the pad behind it.
+    /// Per dimension: the pad in front of the input, the input's size, the pad behind it. One of unknown size has no pads.
     dims: Vec<[i64; 3]>,
 }
 
@@ -85,6 +85,7 @@ impl<'c> Padding<'c> {
             (Index::Static(low), Index::Static(size)) if whole[d] != DYNAMIC => {
                 Some([low, size, whole[d] - low - size])
             }
+            (Index::Static(0), Index::Dynamic(size)) if size_of_new(dest, d) == Some(size) => Some([0, DYNAMIC, 0]),
             _ => None,
         });
         Some(Self { input, filled, value, dims: dims.collect::<Option<_>>()? })

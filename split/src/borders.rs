@@ -36,7 +36,7 @@ pub fn run(host: Op, narrow: bool) {
     }
 }
 
-/// The slices of which a dispatch fills the border: offsets, then sizes.
+/// The slices of which a dispatch fills the border: offsets, then sizes, 0 and [`DYNAMIC`] for all of an unknown size.
 fn slices(fill: Op) -> Option<Vec<Vec<i64>>> {
     fill.attr(attributes::BORDER)?.get("slices")?.as_array()?.iter().map(|slice| slice.as_ints()).collect()
 }
@@ -102,7 +102,7 @@ fn fill_around<'c>(rw: &mut Rewriter<'c>, dispatch: Op<'c>, slice: &[i64]) {
 fn around(shape: &[i64], slice: &[i64]) -> Vec<Vec<Option<(i64, i64)>>> {
     let (offsets, sizes) = slice.split_at(shape.len());
     let (mut boxes, mut inside) = (vec![], vec![None; shape.len()]);
-    for (d, extent) in shape.iter().enumerate() {
+    for (d, extent) in shape.iter().enumerate().filter(|(_, extent)| **extent != DYNAMIC) {
         let (from, to) = (offsets[d], offsets[d] + sizes[d]);
         for side in [(0, from), (to, *extent)] {
             let mut bounds = inside.clone();

@@ -27,25 +27,28 @@ impl Convolution {
         })
     }
 
-    /// Batches of two, padded with 0.5, with a maximum with zero behind it.
-    fn text(&self) -> String {
+    /// Batches of two, or of any size, padded with 0.5, with a maximum with zero behind it.
+    fn text(&self, any: bool) -> String {
+        let (n, size) = if any { ("?", "%size") } else { ("2", "") };
         let Self {
             channels: c, image: [h, w], pads: [[top, bottom], [left, right]], filters: f, window: [i, j], ..
         } = self;
         let [y, x] = self.result();
-        let padded = format!("tensor<2x{c}x{}x{}xf32>", h + top + bottom, w + left + right);
-        let out = format!("tensor<2x{f}x{y}x{x}xf32>");
+        let padded = format!("tensor<{n}x{c}x{}x{}xf32>", h + top + bottom, w + left + right);
+        let out = format!("tensor<{n}x{f}x{y}x{x}xf32>");
         let Self { stride, dilation, .. } = self;
         format!(
             "#id = affine_map<(n, f, y, x) -> (n, f, y, x)>
-func.func @main(%x: tensor<2x{c}x{h}x{w}xf32>, %w: tensor<{f}x{c}x{i}x{j}xf32>) -> {out} {{
+func.func @main(%x: tensor<{n}x{c}x{h}x{w}xf32>, %w: tensor<{f}x{c}x{i}x{j}xf32>) -> {out} {{
   %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %size = tensor.dim %x, %c0 : tensor<{n}x{c}x{h}x{w}xf32>
   %half = arith.constant 0.5 : f32
   %p = tensor.pad %x low[0, 0, {top}, {left}] high[0, 0, {bottom}, {right}] {{
   ^bb0(%n: index, %c: index, %y: index, %z: index):
     tensor.yield %half : f32
-  }} : tensor<2x{c}x{h}x{w}xf32> to {padded}
-  %e = tensor.empty() : {out}
+  }} : tensor<{n}x{c}x{h}x{w}xf32> to {padded}
+  %e = tensor.empty({size}) : {out}
   %f = linalg.fill ins(%zero : f32) outs(%e : {out}) -> {out}
   %r = linalg.conv_2d_nchw_fchw {{strides = dense<{stride}> : vector<2xi64>, dilations = dense<{dilation}> : vector<2xi64>}}
     ins(%p, %w : {padded}, tensor<{f}x{c}x{i}x{j}xf32>) outs(%f : {out}) -> {out}
@@ -73,15 +76,16 @@ fn cpus() -> Vec<(Device, TargetDescription)> {
     devices().into_iter().filter(|(_, target)| matches!(target, TargetDescription::Cpu(_))).collect()
 }
 
-/// Values on every device of a list; the dispatches and copies of a run on each.
-fn check(convolution: &Convolution, devices: Vec<(Device, TargetDescription)>) -> Vec<(u64, u64)> {
+/// Values on every device of a list, with batches of two and of any size; the dispatches and copies of a run on each.
+fn check(convolution: &Convolution, devices: fn() -> Vec<(Device, TargetDescription)>) -> Vec<(u64, u64)> {
     let Convolution { channels, image: [h, w], filters, window: [i, j], .. } = convolution;
     let tensor = |shape: [i64; 4]| {
         let shape = shape.map(|extent| extent as u64);
         f32s(&shape, &ramp(shape.iter().product::<u64>() as usize))
     };
     let inputs = [tensor([2, *channels, *h, *w]), tensor([*filters, *channels, *i, *j])];
-    compare(&convolution.text(), &inputs, devices)
+    let compare = |any: bool| compare(&convolution.text(any), &inputs, devices());
+    compare(false).into_iter().chain(compare(true)).collect()
 }
 
 /// Compares with the evaluator; the dispatches and copies of a run on each device.
@@ -129,8 +133,8 @@ fn tiles_pad_what_they_read_of_an_input() {
     for case in &cases {
         // More filters of strided lines are unfolded on a CPU.
         let few = Convolution { filters: case.filters.min(8), ..*case };
-        for counts in check(case, gpus()).into_iter().chain(check(&few, cpus())) {
-            assert_eq!(counts, (1, 0), "{}", case.text());
+        for counts in check(case, gpus).into_iter().chain(check(&few, cpus)) {
+            assert_eq!(counts, (1, 0), "{}", case.text(false));
         }
     }
 }
@@ -141,8 +145,8 @@ fn other_padded_inputs_are_copied_once() {
     let wide = Convolution { pads: [[5, 5], [0, 0]], window: [3, 3], stride: 1, ..STEM };
     let deep = Convolution { channels: 300, image: [6, 6], pads: [[1, 1], [1, 1]], window: [3, 3], stride: 1, ..STEM };
     for case in [&wide, &deep] {
-        for (_, copies) in check(case, gpus()) {
-            assert_eq!(copies, 1, "{}", case.text());
+        for (_, copies) in check(case, gpus) {
+            assert_eq!(copies, 1, "{}", case.text(false));
         }
     }
 }
