@@ -18,6 +18,7 @@
 //! `Shape::task_rows` cannot cut.
 
 use crate::dispatch::{self, Dispatch, Role};
+use crate::grid;
 use crate::kernel::MAX_GRID_RANK;
 use crate::target::TargetDescription;
 use crate::{fuse_form, linalg};
@@ -317,7 +318,6 @@ impl<'c> Attention<'c> {
 
     fn fits_gpu(&self, shape: &Shape, gpu: &GpuDescription) -> bool {
         let known = |size: i64| size != DYNAMIC && size >= 1;
-        // Loops that the grid merges need static extents.
         let merged = match (shape.rows.len() + 1).saturating_sub(MAX_GRID_RANK) {
             several @ 2.. => &shape.rows[..several],
             _ => &[],
@@ -330,7 +330,7 @@ impl<'c> Attention<'c> {
             && shape.size.max(shape.width) <= MAX_SIZE
             && (shape.keys == DYNAMIC || (1..=most_keys).contains(&shape.keys))
             && shape.rows.iter().all(|extent| *extent != 0)
-            && !merged.contains(&DYNAMIC)
+            && grid::may_merge(merged)
             && bound as u64 <= u64::from(gpu.limits.max_storage_buffers)
             && gpu.limits.max_workgroup_storage_bytes >= MOST_ATTENTION_BYTES
     }

@@ -473,7 +473,7 @@ pub(crate) fn fit_grid(tile: &mut [i64], loops: &Loops) {
     while tile.iter().filter(|t| **t > 0).count() > MAX_GRID_RANK {
         let cuts = (0..tile.len()).filter(|i| tile[*i] > 0);
         let merged = cuts.clone().count() + 1 - MAX_GRID_RANK;
-        if cuts.clone().take(merged).all(|i| loops.extents[i] != DYNAMIC) {
+        if cuts.clone().take(merged).skip(1).all(|i| loops.extents[i] != DYNAMIC) {
             break;
         }
         let least = cuts.min_by_key(|i| known(loops.extents[*i])).expect("invariant: more than three are cut");

@@ -32,9 +32,6 @@ use monopour_ir::{
 };
 use std::collections::HashMap;
 
-/// A trip count: static, or `DYNAMIC` and its value.
-type Bound<'c> = (i64, Option<Value<'c>>);
-
 /// Puts the dispatch into a forall of tiles of these sizes, one per row loop; each op keeps its markers.
 ///
 /// # Errors
@@ -54,16 +51,14 @@ pub(crate) fn run<'c>(
     args.extend(inits.iter().map(|v| (v.ty(), loc)));
     let body = Block::new(&args);
     let cuts = cuts(dispatch, tile, body, rw)?;
-    let (cuts, bounds) = onto_grid(cuts, body, rw)?;
+    let (cuts, bounds) = onto_grid(cuts, body, root, rw)?;
     let starts = body.args().split_off(grid).into_iter().zip(inits.iter().copied()).collect();
     let mut slicer = Slicer::new(root, cuts, body, starts);
     let results = fill_body(dispatch, &outputs, body, &mut slicer, rw)?;
     terminate(&results, body, &mut slicer, rw)?;
     let region = Region::new();
     region.append(body);
-    let bound = |(count, value): &(i64, Option<Value<'c>>)| value.map_or(Index::Static(*count), Index::Dynamic);
-    let bounds = Bounds::upto(bounds.iter().map(bound).collect());
-    let spec = scf::forall(loc, &bounds, &inits, region).attr(attributes::KERNEL, kernel);
+    let spec = scf::forall(loc, &Bounds::upto(bounds), &inits, region).attr(attributes::KERNEL, kernel);
     rw.set_point(InsertionPoint::Before(root));
     let forall = rw.create(spec)?;
     for (value, result) in outputs.into_iter().zip(forall.results()) {
@@ -107,31 +102,38 @@ fn cuts<'c>(
     Ok(cuts)
 }
 
-/// The row loops at the tile ids of the grid, and the grid's trip counts: static, or a value.
+/// The row loops at the tile ids of the grid, and the grid's trip counts, which are computed before `root`.
 fn onto_grid<'c>(
     cuts: Vec<Cut<'c>>,
     body: Block<'c>,
+    root: Op<'c>,
     rw: &mut Rewriter<'c>,
-) -> Result<(Vec<Cut<'c>>, Vec<Bound<'c>>), Diagnostics> {
+) -> Result<(Vec<Cut<'c>>, Vec<Index<'c>>), Diagnostics> {
     let merged = (cuts.len() + 1).saturating_sub(MAX_GRID_RANK);
     if cuts.is_empty() {
-        return Ok((cuts, vec![(1, None)]));
+        return Ok((cuts, vec![Index::Static(1)]));
     }
     if merged < 2 {
-        let bounds = cuts.iter().map(Cut::count).collect();
+        let bounds = cuts.iter().map(trip_count).collect();
         let ids = body.args().into_iter();
         return Ok((cuts.into_iter().zip(ids).map(|(cut, id)| cut.counted_by(id)).collect(), bounds));
     }
     let counts: Vec<i64> = cuts[..merged].iter().map(|c| c.count().0).collect();
     let loc = Location::unknown(rw.context());
     let ids = grid::decompose(body.arg(0), &counts, InsertionPoint::End(body), loc, rw)?;
-    let mut bounds = vec![(counts.iter().product(), None)];
+    rw.set_point(InsertionPoint::Before(root));
+    let mut bounds = vec![grid::merged_count(trip_count(&cuts[0]), &counts[1..], loc, rw)?];
     let mut placed: Vec<Cut> = cuts.iter().zip(ids).map(|(cut, id)| cut.counted_by(id)).collect();
     for (i, cut) in cuts[merged..].iter().enumerate() {
         placed.push(cut.counted_by(body.arg(1 + i)));
-        bounds.push(cut.count());
+        bounds.push(trip_count(cut));
     }
     Ok((placed, bounds))
+}
+
+fn trip_count<'c>(cut: &Cut<'c>) -> Index<'c> {
+    let (count, value) = cut.count();
+    value.map_or(Index::Static(count), Index::Dynamic)
 }
 
 /// Clones the ops into the body, onto slices; returns each output's value there with its shared output.

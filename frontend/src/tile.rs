@@ -283,9 +283,8 @@ fn rows<'c>(
 ) -> Result<(), Diagnostics> {
     let kernel = choose(dispatch, loops, options);
     let tile = kernel.tile.clone();
-    // Loops that the grid merges, which need static extents.
     let merged = (tile.len() + 1).saturating_sub(MAX_GRID_RANK);
-    if merged > 1 && loops.extents[..merged].contains(&DYNAMIC) {
+    if merged > 1 && !grid::may_merge(&loops.extents[..merged]) {
         return whole(dispatch, options, rw, "loops of unknown extent would have to be merged into one");
     }
     // A grid has a dimension also where there is a single row.
