@@ -231,6 +231,15 @@ fn random_batches_of_images_are_right_on_the_cpu() {
     check_all(&[Monopour::cpu()], seeds(12, 1000), batches, tolerance);
 }
 
+/// Their first loop and another one are one dimension of the grid.
+#[test]
+fn random_batches_of_images_are_right_on_the_gpu() {
+    let batches = |seed: u64| generate_images::network_of_batches(seed, 3 + (seed % 9) as usize);
+    if let Some(gpu) = Monopour::gpu() {
+        check_all(&[gpu], seeds(3, 25), batches, tolerance);
+    }
+}
+
 /// The last layer of a classifier in f16, on a batch of any size: sums of another type than the results lie on a task's stack.
 #[test]
 fn layers_of_half_precision_take_batches_of_any_size() {
