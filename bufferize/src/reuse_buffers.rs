@@ -8,7 +8,7 @@
 //!
 //! `%x` is a donated input that nothing uses any more. [`monopour_analysis::reuse`] chooses; a change that the in-place
 //! analysis copies an operand for is undone. A dispatch may also take the buffer of a tensor that it reads
-//! (`own_tiles.rs`).
+//! (`own_tiles.rs`), and the slice that it reads of a tensor if its result is inserted there.
 //!
 //! Requires: functions on tensors, before bufferization. Ensures: the same values, and no more copies.
 //! Limits: tensors of static size, destinations that are a `tensor.empty` and nothing else.
@@ -18,12 +18,14 @@ use std::collections::HashMap;
 use monopour_analysis::index::IndexVec;
 use monopour_analysis::one_shot::InPlaceAnalysis;
 use monopour_analysis::reuse::{OwnParts, reuses};
+use monopour_ir::typed::scf::ForAll;
 use monopour_ir::{Diagnostics, Op, Rewriter, Type, Use, Value, ops};
 use tracing::trace;
 
 use crate::eliminate_empty_tensors::{Analysed, cost};
 use crate::improve::{Analyse, trials};
 use crate::own_tiles::{self, OwnTile, own_tiles};
+use crate::slices::{Symbols, key, slice_of};
 
 /// How many sets of changes are tried, each with an analysis of its own: all together, then halves of sets that cost copies.
 const MOST_TRIALS: usize = 16;
@@ -124,7 +126,40 @@ fn changes<'c>(Analysed { collected, decisions }: &Analysed<'c>) -> Vec<Change<'
         let tile = by_use.get(&key(used, value)).copied();
         Change { used, empty: used.op.operand(used.index), value, tile }
     };
-    reuses(&collected.facts, decisions, &kinds, &own.collect::<Vec<_>>()).into_iter().map(change).collect()
+    let mut found: Vec<Change> =
+        reuses(&collected.facts, decisions, &kinds, &own.collect::<Vec<_>>()).into_iter().map(change).collect();
+    let mut by_result: HashMap<(Op, usize), Vec<OwnTile>> = HashMap::new();
+    for tile in &tiles {
+        by_result.entry((tile.used.op, tile.used.index)).or_default().push(*tile);
+    }
+    found.iter().for_each(|change| drop(by_result.remove(&(change.used.op, change.used.index))));
+    found.extend(collected.ops.iter().filter_map(|op| update(*op, &by_result)));
+    found
+}
+
+/// The change by which a dispatch makes what is inserted in the slice that it reads, if the insertion overwrites that:
+///
+/// ```text
+/// %p = tensor.extract_slice %x[8] [4] [1]
+/// %d = scf.forall .. shared_outs(%o = %e) { .. %p .. }          shared_outs(%o = %p)
+/// %r = tensor.insert_slice %d into %x[8] [4] [1]                copies nothing
+/// ```
+fn update<'c>(insertion: Op<'c>, tiles: &HashMap<(Op<'c>, usize), Vec<OwnTile<'c>>>) -> Option<Change<'c>> {
+    if !insertion.is(ops::tensor::INSERT_SLICE) {
+        return None;
+    }
+    let (source, destination) = (insertion.operand(0), insertion.operand(1));
+    let forall = source.defining_op().and_then(ForAll::of)?;
+    let index = forall.output_positions().nth(source.result_index()?)?;
+    let overwrites = |value: Value<'c>| {
+        let slice = value.defining_op().filter(|op| op.is(ops::tensor::EXTRACT_SLICE));
+        let mut symbols = Symbols::default();
+        let mut key = |op| slice_of(op).map(|slice| key(&mut symbols, &slice));
+        slice.is_some_and(|op| op.operand(0) == destination && key(op) == key(insertion))
+    };
+    let tile = *tiles.get(&(source.defining_op()?, index))?.iter().find(|tile| overwrites(tile.value))?;
+    let (used, value) = (tile.used, tile.value);
+    Some(Change { used, empty: used.op.operand(used.index), value, tile: Some(tile) })
 }
 
 /// The search for changes that cost no copies.

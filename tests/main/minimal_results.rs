@@ -5,11 +5,11 @@ use crate::host::index;
 use crate::minimal::{AXES, Case, Copies, ELEMENTS, Element, added, check_family, shape, slice, tensor_from, type_of};
 use monopour::runtime::HostTensor;
 
-/// A loop of parallel dimensions that writes twice `from`, reversed on an axis of `size`, to `to`.
+/// A loop of parallel dimensions that writes twice `from`, reversed on an axis if its `size` is given, to `to`.
 fn turned(
     name: &str,
     (from, to): (&str, &str),
-    (rank, axis, size): (usize, usize, u64),
+    (rank, axis, size): (usize, usize, Option<u64>),
     ty: &str,
     e: Element,
 ) -> String {
@@ -17,7 +17,10 @@ fn turned(
     let list = |of: &dyn Fn(usize) -> String| (0..rank).map(of).collect::<Vec<_>>().join(", ");
     let (all, turned) = (
         list(&|d| dims[d].to_owned()),
-        list(&|d| if d == axis { format!("{} - {}", size - 1, dims[d]) } else { dims[d].to_owned() }),
+        list(&|d| match size {
+            Some(size) if d == axis => format!("{} - {}", size - 1, dims[d]),
+            _ => dims[d].to_owned(),
+        }),
     );
     let parallel = list(&|_| "\"parallel\"".to_owned());
     let (_, element, add, _) = e;
@@ -69,7 +72,7 @@ impl Sizes {
 
     /// `%name`, twice `from`, turned around, in a new tensor.
     fn made(&self, name: &str, from: &str) -> String {
-        let place = (self.rank, self.axis, self.size);
+        let place = (self.rank, self.axis, Some(self.size));
         let sum = turned(name, (from, &format!("%e{name}")), place, &self.ty(self.size), self.element);
         format!("{}{sum}", self.empty(&format!("e{name}")))
     }
@@ -140,7 +143,7 @@ fn joined(sizes: &Sizes, (low, high): (u64, u64), is_twin: bool) -> Case {
         second.1,
         list(low),
         list(high),
-        turned("s", ("%j", "%es"), (rank, axis, both), &whole, sizes.element),
+        turned("s", ("%j", "%es"), (rank, axis, Some(both)), &whole, sizes.element),
     );
     let copies = Copies::Exactly(u64::from(is_twin));
     Case { text, inputs: vec![sizes.tensor(sizes.size, 1)], donated: 0, copies, fresh_bytes: None }
@@ -149,6 +152,35 @@ fn joined(sizes: &Sizes, (low, high): (u64, u64), is_twin: bool) -> Case {
 #[test]
 fn what_is_joined_and_padded_is_computed_there() {
     check_family(family(7, &[(1, 1), (0, 2), (3, 0)], joined), 10);
+}
+
+/// Parts of a donated tensor are doubled twice, one after the other, and put back. Twin: they are turned around.
+fn put_back(sizes: &Sizes, (first, trips): (u64, u64), is_twin: bool) -> Case {
+    let (rank, axis, ty) = (sizes.rank, sizes.axis, sizes.ty(sizes.size));
+    let part = type_of(&sizes.shape(3), None, sizes.element.1);
+    let at = slice(&sizes.shape(sizes.size), axis, "%at", "3");
+    let step = |name: &str, from: &str, size: Option<u64>| {
+        let made = turned(name, (from, &format!("%e{name}")), (rank, axis, size), &part, sizes.element);
+        format!("  %e{name} = tensor.empty() : {part}\n{made}")
+    };
+    let text = format!(
+        "func.func @main(%x: {ty}) -> {ty} {{\n{}  %first = arith.constant {first} : index\n  %c3 = arith.constant 3 : index\n  \
+         %trips = arith.constant {trips} : index\n  \
+         %r = scf.for %i = %c0 to %trips step %c1 iter_args(%t = %x) -> ({ty}) {{\n  %off = arith.muli %i, %c3 : index\n  \
+         %at = arith.addi %off, %first : index\n  %p = tensor.extract_slice %t{at} : {ty} to {part}\n{}{}  \
+         %n = tensor.insert_slice %b into %t{at} : {part} into {ty}\n  scf.yield %n : {ty}\n  }}\n  return %r : {ty}\n}}\n",
+        sizes.constants(),
+        step("a", "%p", None),
+        step("b", "%a", is_twin.then_some(3)),
+    );
+    let copies = if is_twin { Copies::Some } else { Copies::Exactly(0) };
+    let fresh_bytes = Some(0).filter(|_| !is_twin && !sizes.dynamic);
+    Case { text, inputs: vec![sizes.tensor(sizes.size, 1)], donated: 1, copies, fresh_bytes }
+}
+
+#[test]
+fn parts_are_updated_in_their_place() {
+    check_family(family(12, &[(0, 1), (3, 2), (1, 3), (9, 1)], put_back), 8);
 }
 
 /// Each branch makes a value, which is put behind another one. Twin: a branch gives an input, which is copied there.
