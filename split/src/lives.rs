@@ -21,16 +21,35 @@ use monopour_ir::ops;
 use monopour_ir::{Block, Module, Op, Value, WalkOrder};
 use monopour_program::{Bounds, Life, LifeStep, Lives, Signature};
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use crate::plan::{Report, VIEW_LIKE};
 
 /// How an op uses a buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Access {
     reads: bool,
     writes: bool,
     /// Bytes of the part that it uses, if they are known.
     bytes: Option<u64>,
+    /// Where it writes, if that is known.
+    place: Option<Place>,
+}
+
+/// A part of a buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    /// Its first element in memory, and the one behind its last.
+    elements: (i64, i64),
+    /// Where it begins and ends in each dimension of the buffer, if it is a box of it.
+    sides: Option<Rc<[(i64, i64)]>>,
+}
+
+/// What a copy put into a value: bytes, less what may be overwritten.
+#[derive(Clone, Debug)]
+struct Carried {
+    bytes: u64,
+    place: Option<Place>,
 }
 
 /// The lives of the buffers of `host`, a function of `module` with inputs and results of this signature.
@@ -60,8 +79,8 @@ pub fn place(lives: &mut Lives, plan: &Report) {
 
 struct Facts<'c> {
     kernels: HashMap<String, Vec<Access>>,
-    /// Kernels that copy one argument into another.
-    copying: HashSet<String>,
+    /// Kernels that copy one argument into another, with the bytes of all tiles if they do nothing else.
+    copying: HashMap<String, u64>,
     graph: Graph,
     steps: Vec<LifeStep>,
     /// Buffers that the body allocates, in order, with the steps that use them.
@@ -75,8 +94,8 @@ struct Facts<'c> {
     unknown: HashSet<Value<'c>>,
     /// By result: bytes that only a copy of an input or a constant puts there; all of it, if the result is one.
     returned: Vec<u64>,
-    /// What a value holds of inputs and constants, which only copies put there: bytes, less what may be overwritten.
-    carried: HashMap<ValueId, u64>,
+    /// What a value holds of inputs and constants, which only copies put there.
+    carried: HashMap<ValueId, Vec<Carried>>,
 }
 
 impl<'c> Facts<'c> {
@@ -84,7 +103,7 @@ impl<'c> Facts<'c> {
         let kernels = module.functions().into_iter().filter(|f| f.attr(attributes::KERNEL).is_some());
         let copying = kernels.clone().filter(|kernel| kernel.attr(attributes::COPY_SITES).is_some());
         let mut facts = Facts {
-            copying: copying.filter_map(Op::symbol_name).collect(),
+            copying: copying.filter_map(|kernel| Some((kernel.symbol_name()?, copied_bytes(kernel)))).collect(),
             kernels: kernels.filter_map(|kernel| Some((kernel.symbol_name()?, accesses(kernel)))).collect(),
             graph: Graph::default(),
             steps: vec![],
@@ -138,23 +157,32 @@ impl<'c> Facts<'c> {
         }
         let name = name.unwrap_or(op.name()).to_owned();
         let mut step = Step::default();
-        let copies_parts = call.and_then(Op::callee).is_some_and(|name| self.copying.contains(name));
+        let copied = call.and_then(Op::callee).and_then(|name| self.copying.get(name).copied());
+        let is_held = |(buffer, access): &&(Value<'c>, Access)| {
+            let held = self.holds.get(buffer).filter(|_| access.reads);
+            held.is_none_or(|held| self.graph.values[*held].origin == Origin::ReadOnly)
+        };
+        let copied_input = copied.filter(|_| used.len() == 2 && used.iter().all(|of| is_held(&of)));
         for (buffer, access) in &used {
             let whole = buffer.ty().static_size_bytes();
             if !is_dispatch && access.reads && access.writes {
                 // What it read before it wrote is not known.
-                self.write(&mut step, *buffer, None);
+                self.write(&mut step, *buffer, (None, None));
                 continue;
             }
             if let (true, Some(held)) = (access.reads, self.holds.get(buffer)) {
                 let bytes = whole.filter(|_| access.bytes == whole).unwrap_or(0);
-                if copies_parts && !access.writes {
+                if copied.is_some() && !access.writes {
                     self.moved.insert(*held);
                 }
                 step.reads.push(Read { value: *held, bytes });
             }
             if access.writes {
-                self.write(&mut step, *buffer, access.bytes);
+                self.write(&mut step, *buffer, (access.bytes, access.place.clone()));
+                if let (Some(bytes), Some(new)) = (copied_input, self.holds.get(buffer)) {
+                    let place = access.place.clone();
+                    self.carried.entry(*new).or_default().push(Carried { bytes, place });
+                }
             }
         }
         // An update reads what it keeps: not twice.
@@ -163,7 +191,7 @@ impl<'c> Facts<'c> {
     }
 
     /// A new value in a buffer, of which a step writes `covered` bytes; `None`: it may write any.
-    fn write(&mut self, step: &mut Step, buffer: Value<'c>, covered: Option<u64>) {
+    fn write(&mut self, step: &mut Step, buffer: Value<'c>, (covered, place): (Option<u64>, Option<Place>)) {
         let whole = buffer.ty().static_size_bytes().unwrap_or(0);
         let old = self.holds.get(&buffer).copied();
         let before = old.map_or(0, |old| self.graph.values[old].bytes);
@@ -177,9 +205,12 @@ impl<'c> Facts<'c> {
         step.makes.push(new);
         if let (true, Some(old), Some(covered)) = (is_part, old, covered) {
             step.updates.push(Update { old, new, kept_bytes: before.saturating_sub(covered) });
-            if let Some(bytes) = self.carried.get(&old).copied() {
+            if let Some(mut carried) = self.carried.get(&old).cloned() {
                 // What is written may be over what was copied.
-                self.carried.insert(new, bytes.saturating_sub(covered));
+                for of in carried.iter_mut().filter(|of| !are_apart(of.place.as_ref(), place.as_ref())) {
+                    of.bytes = of.bytes.saturating_sub(covered);
+                }
+                self.carried.insert(new, carried);
             }
         }
         self.holds.insert(buffer, new);
@@ -202,11 +233,11 @@ impl<'c> Facts<'c> {
                     self.moved.insert(value);
                     step.reads.push(Read { value, bytes: if is_whole(from) { bytes.unwrap_or(0) } else { 0 } });
                 }
-                self.write(&mut step, to, bytes);
+                let place = part_of(op.operand(1));
+                self.write(&mut step, to, (bytes, place.clone()));
                 let is_input = source.is_some_and(|value| self.graph.values[value].origin == Origin::ReadOnly);
                 if let (true, Some(bytes), Some(new)) = (is_input, bytes, self.holds.get(&to)) {
-                    let carried = self.carried.entry(*new).or_default();
-                    *carried = carried.saturating_add(bytes);
+                    self.carried.entry(*new).or_default().push(Carried { bytes, place });
                 }
             }
         }
@@ -236,7 +267,13 @@ impl<'c> Facts<'c> {
             Some((_, known)) => {
                 // Two parts may be the same.
                 let bytes = known.bytes.max(access.bytes);
-                *known = Access { reads: known.reads || access.reads, writes: known.writes || access.writes, bytes };
+                let place = match (known.writes, access.writes) {
+                    (true, true) => known.place.take().filter(|place| access.place.as_ref() == Some(place)),
+                    (true, false) => known.place.take(),
+                    (false, _) => access.place,
+                };
+                *known =
+                    Access { reads: known.reads || access.reads, writes: known.writes || access.writes, bytes, place };
             }
             None => used.push((buffer, access)),
         };
@@ -246,7 +283,13 @@ impl<'c> Facts<'c> {
             if let Some(kernel) = kernel {
                 for (argument, access) in inner.operands().into_iter().zip(kernel) {
                     let bytes = bytes_of(argument);
-                    base(argument).into_iter().for_each(|buffer| note(buffer, Access { bytes, ..*access }));
+                    let Some(buffer) = base(argument) else { continue };
+                    // Of a whole buffer a kernel may write a part.
+                    let access = match &access.place {
+                        Some(_) if buffer == argument => access.clone(),
+                        _ => Access { bytes, place: part_of(argument), ..access.clone() },
+                    };
+                    note(buffer, access);
                 }
                 return;
             }
@@ -264,11 +307,11 @@ impl<'c> Facts<'c> {
                         let ty = operand.ty();
                         let bytes =
                             if inner.is(ops::memref::COPY) { bytes_of(operand) } else { ty.element_size_bytes() };
-                        note(buffer, Access { reads, writes, bytes });
+                        note(buffer, Access { reads, writes, bytes, place: part_of(operand) });
                     }
                     // It goes on under another name.
                     None if !inner.is(ops::memref::DEALLOC) => {
-                        note(buffer, Access { reads: true, writes: true, bytes: None });
+                        note(buffer, Access { reads: true, writes: true, bytes: None, place: None });
                         passed.push(buffer);
                     }
                     None => {}
@@ -285,7 +328,8 @@ impl<'c> Facts<'c> {
         if let Some(held) = self.holds.get(&buffer) {
             let fact = &mut self.graph.values[*held];
             fact.is_result = true;
-            self.returned.extend(self.carried.get(held).filter(|bytes| **bytes > 0));
+            let carried = self.carried.get(held).into_iter().flatten().map(|of| of.bytes);
+            self.returned.extend(carried.filter(|bytes| *bytes > 0));
             if fact.origin == Origin::ReadOnly && self.by_value.contains_key(&buffer) {
                 self.returned.push(fact.bytes);
             }
@@ -341,12 +385,53 @@ fn base<'c>(mut value: Value<'c>) -> Option<Value<'c>> {
     value.ty().is_memref().then_some(value)
 }
 
+/// The part of its buffer that a view of static place is.
+fn part_of(view: Value) -> Option<Place> {
+    let whole = base(view)?.ty().as_memref()?;
+    let ty = view.ty().as_memref()?;
+    let numbers = ty.shape.iter().chain(&ty.strides).chain(&whole.shape).chain([&ty.offset]);
+    if whole.offset != 0 || numbers.into_iter().any(|number| *number < 0) || ty.shape.contains(&0) {
+        return None;
+    }
+    let steps = ty.shape.iter().zip(&ty.strides);
+    let last = steps.map(|(size, stride)| (size - 1) * stride).sum::<i64>();
+    // Each dimension of the buffer from its position in the offset, as long as the view's dimension of its stride.
+    let (mut rest, mut found) = (ty.offset, 0);
+    let sides: Rc<[(i64, i64)]> = (whole.shape.iter().zip(&whole.strides))
+        .map(|(_, stride)| {
+            let from = rest / stride.max(&1);
+            rest %= stride.max(&1);
+            let own = ty.strides.iter().zip(&ty.shape).find(|(own, size)| *own == stride && **size > 1);
+            found += usize::from(own.is_some());
+            (from, from + own.map_or(1, |(_, size)| *size))
+        })
+        .collect();
+    let is_box = found == ty.shape.iter().filter(|size| **size > 1).count()
+        && sides.iter().zip(&whole.shape).all(|((_, to), size)| to <= size);
+    Some(Place { elements: (ty.offset, ty.offset + last + 1), sides: is_box.then_some(sides) })
+}
+
+/// Whether two parts have no element in common.
+fn are_apart(a: Option<&Place>, b: Option<&Place>) -> bool {
+    let (Some(a), Some(b)) = (a, b) else { return false };
+    let apart = |(a, b): (&(i64, i64), &(i64, i64))| a.1 <= b.0 || b.1 <= a.0;
+    let sides = a.sides.as_ref().zip(b.sides.as_ref());
+    apart((&a.elements, &b.elements)) || sides.is_some_and(|(a, b)| a.iter().zip(b.iter()).any(apart))
+}
+
 /// The bytes of the elements of a memref.
 fn bytes_of(value: Value) -> Option<u64> {
     value.ty().static_size_bytes()
 }
 
-/// How a kernel uses each of its arguments.
+/// The bytes that all tiles of a kernel copy, if it is one copy; 0 if that is not known.
+fn copied_bytes(kernel: Op) -> u64 {
+    let [copy] = kernel.find_all(ops::memref::COPY)[..] else { return 0 };
+    let bytes = copy.attr(attributes::COPIED_BYTES).and_then(|bytes| bytes.as_int());
+    bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0)
+}
+
+/// How a kernel uses each of its arguments: with the part that it writes, if all of its writes are in one.
 fn accesses(kernel: Op) -> Vec<Access> {
     let arguments = kernel.body().map(|body| body.args()).unwrap_or_default();
     let mut found = vec![Access::default(); arguments.len()];
@@ -365,10 +450,30 @@ fn accesses(kernel: Op) -> Vec<Access> {
                 None => true,
             };
             found[at].reads |= has(EffectKind::Read);
-            found[at].writes |= has(EffectKind::Write);
+            if has(EffectKind::Write) {
+                let (bytes, place) = first_view(operand).map_or((None, None), |view| (bytes_of(view), part_of(view)));
+                let is_first = !found[at].writes;
+                if is_first {
+                    (found[at].bytes, found[at].place) = (bytes, place);
+                } else if found[at].place != place {
+                    (found[at].bytes, found[at].place) = (None, None);
+                }
+                found[at].writes = true;
+            }
         }
     });
     found
+}
+
+/// The view of a whole buffer that a value is a view of, or is.
+fn first_view<'c>(value: Value<'c>) -> Option<Value<'c>> {
+    let mut view = None;
+    let mut value = value;
+    while let Some(op) = value.defining_op().filter(|op| VIEW_LIKE.contains(&op.name())) {
+        view = Some(value);
+        value = op.operand(0);
+    }
+    view
 }
 
 fn place_of(op: Op) -> String {
