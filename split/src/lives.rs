@@ -36,6 +36,20 @@ struct Access {
     place: Option<Place>,
 }
 
+impl Access {
+    /// Another use by the same op; two parts may be the same.
+    fn add(&mut self, other: Self) {
+        self.bytes = self.bytes.max(other.bytes);
+        self.place = match (self.writes, other.writes) {
+            (true, true) => self.place.take().filter(|place| other.place.as_ref() == Some(place)),
+            (true, false) => self.place.take(),
+            (false, _) => other.place,
+        };
+        self.reads |= other.reads;
+        self.writes |= other.writes;
+    }
+}
+
 /// A part of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
@@ -264,17 +278,7 @@ impl<'c> Facts<'c> {
     fn used(&mut self, op: Op<'c>) -> Vec<(Value<'c>, Access)> {
         let mut used: Vec<(Value<'c>, Access)> = vec![];
         let mut note = |buffer: Value<'c>, access: Access| match used.iter_mut().find(|(known, _)| *known == buffer) {
-            Some((_, known)) => {
-                // Two parts may be the same.
-                let bytes = known.bytes.max(access.bytes);
-                let place = match (known.writes, access.writes) {
-                    (true, true) => known.place.take().filter(|place| access.place.as_ref() == Some(place)),
-                    (true, false) => known.place.take(),
-                    (false, _) => access.place,
-                };
-                *known =
-                    Access { reads: known.reads || access.reads, writes: known.writes || access.writes, bytes, place };
-            }
+            Some((_, known)) => known.add(access),
             None => used.push((buffer, access)),
         };
         let mut passed = vec![];
