@@ -1,9 +1,11 @@
 //! Runs that repeat the calls of the run before: the values of each are its own, whatever changes between runs.
 
+use std::sync::Arc;
+
 use monopour_contract::RuntimeFunction as F;
 use monopour_program::host::{HostType, ScalarOp};
 use monopour_program::*;
-use monopour_runtime::{BufferSlice, DeviceTensor, HostForm, HostTensor, Options, RecordInput, Session};
+use monopour_runtime::{BufferSlice, DeviceTensor, HostForm, HostTensor, Model, Options, RecordInput, Session};
 
 use crate::engine::{Engine, engine};
 use crate::support::*;
@@ -230,4 +232,30 @@ fn host_code_with_the_answers_of_the_run_before_is_not_called() {
     // What it reads may be another value each time.
     let reads = "i64 y = alloc(4); fill(y, 0, 4, 0); read(y, 0, 4); release(y);";
     assert_eq!(found(reads), Some([101, 102, 103, 104, 205, 106, 107, 108, 109]));
+}
+
+/// Memory is refused at every point of a run, from none at all to as much as it takes; the session goes on where it can.
+#[test]
+fn memory_that_is_refused_at_any_point_is_an_error() {
+    let Some(device) = gpu() else { return };
+    let model = Arc::new(Model::load(&device, trusted(program_of(true)), &Options::default()).unwrap());
+    let (x, mut refused, mut ran) = (values(MOST, 1.0), 0, 0);
+    let given = HostTensor::from_f32(vec![MOST], &x).unwrap();
+    for limit in (0..16 << 10).step_by(256) {
+        let options = Options { memory_limit: Some(limit), ..Options::default() };
+        let mut session = Session::new(&model, &options).unwrap();
+        for k in [1, 1, 1, 1, 2] {
+            match session.run(&[given.clone(), value(k)]) {
+                Ok(results) => assert_eq!(results[0].to_f32().unwrap(), expected(&x, k), "at most {limit} bytes"),
+                Err(error) => assert_eq!(error.code(), "R0009", "{error}"),
+            }
+        }
+        match session.run(&[given.clone(), value(3)]) {
+            Ok(_) => ran += 1,
+            Err(_) => refused += 1,
+        }
+        assert!(session.stats().peak_device_bytes <= limit);
+        assert!(session.close().is_clean(), "at most {limit} bytes");
+    }
+    assert!(refused > 4 && ran > 4, "{refused} refused, {ran} ran");
 }
