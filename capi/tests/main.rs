@@ -67,7 +67,7 @@ fn a_c_program_runs_an_artifact_a_thousand_times() {
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn it_is_a_cpp_program_too() {
-    run(&["c++", "-std=c++11", "-x", "c++"], SHARED, &[], 10);
+    run(&["c++", "-std=c++11", "-x", "c++"], SHARED, &[], 1000);
 }
 
 /// Under valgrind, where the machine has it: no error, and no byte that is lost.

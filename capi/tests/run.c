@@ -273,8 +273,10 @@ static void check_errors(monopour_session *session, const char *path) {
 int main(int argc, char **argv) {
   monopour_program *program = NULL;
   monopour_device *device = NULL;
+  monopour_model *model = NULL;
   monopour_session *session = NULL;
   monopour_options options;
+  uint64_t used = 0;
   int32_t host;
   int runs, i;
   EXPECT(argc == 3 && monopour_abi_version() == MONOPOUR_ABI_VERSION);
@@ -290,12 +292,19 @@ int main(int argc, char **argv) {
     options.size = sizeof options;
     options.threads = 1;
     options.host = host;
-    EXPECT(monopour_session_load(device, program, &options, &session) == MONOPOUR_OK);
+    EXPECT(monopour_model_load(device, program, &options, &model) == MONOPOUR_OK);
+    EXPECT(monopour_session_new(model, &options, &session) == MONOPOUR_OK);
     for (i = 0; i < runs; i++) {
       run_once(session, 1 + i % 5);
+      if (i == 0) {
+        used = monopour_model_used_bytes(model);
+      }
+      /* Once warm, a run takes no more memory of the device. */
+      EXPECT(used > 0 && monopour_model_used_bytes(model) == used);
     }
     check_errors(session, argv[1]);
     monopour_session_free(session);
+    monopour_model_free(model);
   }
   run_sessions_of_a_model(device, program, runs < 100 ? runs : 100);
   options.host = 7;

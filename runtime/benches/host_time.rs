@@ -2,6 +2,7 @@
 //!
 //! `cargo bench -p monopour-runtime`. Both sides have one encoder, one pass, one pipeline and prepared bind groups, and both are
 //! timed until the submission returns; the device works outside of the times. Printed are medians of chains, by dispatch.
+//! From the third on, a chain repeats what the session has noted and kept of the one before, in both forms of the host function.
 //! `-- native` runs that kind alone, for a profile; so do `bare` and `data`.
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
 

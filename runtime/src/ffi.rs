@@ -18,8 +18,8 @@ const MOST_KEPT: usize = 16;
 struct HostContext<'a> {
     calls: &'a mut dyn HostCalls,
     error: Option<Error>,
-    /// Pushed arguments: handle, offset, bytes. They are passed on with the next call, so that a dispatch is one call that
-    /// catches panics, not one more for each argument.
+    /// Pushed arguments: handle, offset, bytes. They are passed on together before the next call, so that a dispatch is one call
+    /// that catches panics, not one more for each argument.
     kept: [[i64; 3]; MOST_KEPT],
     kept_len: usize,
 }
@@ -48,7 +48,9 @@ impl<'a> HostContext<'a> {
         let calls = &mut *self.calls;
         // Unwinding into native code, which has no unwind tables, would abort the process.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            kept.iter().try_for_each(|[handle, offset, bytes]| calls.arg(*handle, *offset, *bytes))?;
+            if !kept.is_empty() {
+                calls.args(kept)?;
+            }
             f(calls)
         }));
         match outcome {

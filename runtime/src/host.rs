@@ -18,8 +18,8 @@ pub(crate) trait HostCalls: Send {
     fn free(&mut self, handle: i64) -> Result<(), Error>;
     /// Passes ownership of a buffer to the caller, as result `index`.
     fn result(&mut self, index: i64, handle: i64) -> Result<(), Error>;
-    /// Pushes a kernel argument.
-    fn arg(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<(), Error>;
+    /// Pushes kernel arguments, each a handle, an offset and a number of bytes.
+    fn args(&mut self, args: &[[i64; 3]]) -> Result<(), Error>;
     /// Runs a kernel over `grid` with the pushed arguments.
     fn dispatch(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error>;
     /// As `dispatch`, if the arena is new; else drops the pushed arguments.

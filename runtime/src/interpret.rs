@@ -197,7 +197,7 @@ impl<'a> Machine<'a> {
             F::Ok => return Ok(1),
             F::Result => calls.result(at(0), at(1)),
             F::Free => calls.free(at(0)),
-            F::Arg => calls.arg(at(0), at(1), at(2)),
+            F::Arg => calls.args(&[[at(0), at(1), at(2)]]),
             F::Dispatch => calls.dispatch(at(0), [at(1), at(2), at(3)]),
             F::DispatchOnce => calls.dispatch_once(at(0), [at(1), at(2), at(3)]),
             F::Copy => calls.copy((at(0), at(1)), (at(2), at(3)), at(4)),

@@ -47,7 +47,7 @@
 //! * `validate`: kernels of programs that are not trusted.
 //! * `scalar`, `interpret`, `host_function`: host code that is data, and the choice of a form.
 //! * `host`, `executor/`: the calls of host code, and their execution on GPU and CPU, one run in `executor/run`, its memory
-//!   in `executor/meter`; `threads`: the CPU's threads, or the application's.
+//!   in `executor/meter`, runs that repeat the calls of the run before in `executor/repeat`; `threads`: the CPU's threads, or the application's.
 //! * `choice`, `model`: the variant that runs, and a program loaded on a device, once for all sessions.
 //! * `session`: a model with the memory of its runs; `session/core`: that memory and the runs; `session/measured`: measurements;
 //!   `session/named`: runs by the names of inputs and results; `session/borrowed`: runs on the caller's slices;

@@ -277,12 +277,16 @@ impl BindGroups {
     /// What the dispatch of pipeline `id` over `args` binds, if the run before bound the same here. If not,
     /// [`BindGroups::bind`] comes next.
     pub fn next(&mut self, id: u64, args: &[Arg<'_, GpuBuffer>]) -> Option<Bound> {
-        let part = |arg: &Arg<'_, GpuBuffer>| [arg.buffer.uid, arg.offset, arg.bytes];
+        // Not in the order of `Arg`: merged into one load of both, the comparison would wait for the two stores before it.
+        let part = |arg: &Arg<'_, GpuBuffer>| [arg.buffer.uid, arg.bytes, arg.offset];
+        let is_of = |arg: &Arg<'_, GpuBuffer>, [uid, bytes, offset]: &[u64; 3]| {
+            arg.buffer.uid == *uid && arg.bytes == *bytes && arg.offset == *offset
+        };
         if let Some(step) = self.trail.get(self.at) {
             // Compared where it is: the key of a new bind group alone is put together.
             let (of, parts) = self.trail_keys[self.start()..step.end].split_first()?;
             let (parts, is_shared) = (parts.as_chunks::<3>().0, step.is_shared);
-            if *of == id && parts.len() == args.len() && args.iter().zip(parts).all(|(arg, key)| part(arg) == *key) {
+            if *of == id && parts.len() == args.len() && args.iter().zip(parts).all(|(arg, key)| is_of(arg, key)) {
                 return Some(self.advance(is_shared));
             }
         }
@@ -301,13 +305,38 @@ impl BindGroups {
         args: &[Arg<'_, GpuBuffer>],
         numbers: Option<&wgpu::Buffer>,
     ) -> Bound {
-        let start = self.start();
-        self.trail.truncate(self.at);
-        self.trail_keys.truncate(start);
-        self.trail_keys.extend(&self.key);
+        let (start, end) = (self.start(), self.start() + self.key.len());
         let group = self.look_up(gpu, pipeline, args, numbers);
-        self.trail.push(Step { end: start + self.key.len(), group, is_shared });
+        let step = Step { end, group, is_shared };
+        match self.trail.get_mut(self.at) {
+            // In its place: what comes after it may be as before.
+            Some(place) if place.end == end => {
+                *place = step;
+                self.trail_keys[start..end].copy_from_slice(&self.key);
+            }
+            _ => {
+                self.trail.truncate(self.at);
+                self.trail_keys.truncate(start);
+                self.trail_keys.extend(&self.key);
+                self.trail.push(step);
+            }
+        }
         self.advance(is_shared)
+    }
+
+    /// The position in the trail.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Whether the trail has as many steps.
+    pub fn has(&self, steps: usize) -> bool {
+        steps <= self.trail.len()
+    }
+
+    /// Binds what the run before bound, up to the step `end` of the trail.
+    pub fn skip_to(&mut self, end: usize) {
+        self.at = end;
     }
 
     /// The bind group of a dispatch of this run.

@@ -66,7 +66,9 @@ impl<'d> Uploader<'d> {
 
     /// Whether data of this size goes through staging buffers, which are created on first use.
     fn stages(&mut self, bytes: usize) -> Result<bool, Error> {
-        if bytes < STAGED_BYTES {
+        // Two new ones are touched for the first time too: they pay off once both are used again.
+        let reuses = !self.staging.is_empty() || self.in_flight + bytes > 2 * PIECE_BYTES;
+        if bytes < STAGED_BYTES || !reuses {
             return Ok(false);
         }
         while self.staging.len() < 2 {

@@ -9,7 +9,7 @@ mod tensors;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use monopour::{CompileOptions, TargetDescription, npy};
 /// Longest time: the promise is for a release build; debug builds run beside other tests.
 pub const LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 2 });
 /// Peak resident memory, if a case says nothing else.
-const MEMORY_BYTES: u64 = 1 << 30;
+pub const MEMORY_BYTES: u64 = 1 << 30;
 
 /// A command line with the files in its folder.
 pub struct Case {
@@ -163,8 +163,8 @@ fn listing(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     found
 }
 
-/// Exit status, standard error, and peak memory.
-fn run(folder: &Path, args: &[OsString]) -> (Option<i32>, String, u64) {
+/// Exit status, standard error, and peak memory of the command in a folder; another file beside the folder holds its errors.
+pub fn run(folder: &Path, args: &[OsString]) -> (Option<i32>, String, u64) {
     let output = folder.with_extension("err");
     let mut child = Command::new(env!("CARGO_BIN_EXE_monopour"))
         .args(args)
@@ -178,7 +178,7 @@ fn run(folder: &Path, args: &[OsString]) -> (Option<i32>, String, u64) {
     let start = Instant::now();
     let mut memory = 0;
     let status = loop {
-        memory = memory.max(high_water(&child));
+        memory = memory.max(high_water(child.id()));
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
@@ -194,8 +194,8 @@ fn run(folder: &Path, args: &[OsString]) -> (Option<i32>, String, u64) {
 
 /// Peak resident bytes of a process but for those of files, such as the debug binary's 400 MB, of which the kernel maps as
 /// much as it likes; 0 if unknown.
-fn high_water(child: &Child) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+pub fn high_water(process: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let bytes = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok()).map_or(0, |kib| kib << 10)

@@ -6,13 +6,14 @@ mod recording;
 mod utilities;
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use monopour_program::GpuKernel;
 
 use super::numbers::Numbers;
-use super::{Arg, Backend, Copy, Gate, Launch};
+use super::{Arg, Backend, Copy, Gate, Launch, Mark};
 use crate::buffer::GpuBuffer;
 use crate::cancel::Cancel;
 use crate::device::GpuDevice;
@@ -25,7 +26,7 @@ use crate::stats::RunCounts;
 use crate::timing::{Timing, map_to_vec};
 use crate::trace::{Recorder, Span};
 use foreign::{Foreign, Recorded};
-use recording::{Clear, Command, Group, Recording};
+use recording::{Clear, Group, Recording, Transfer};
 use utilities::{PipelineId, Utilities};
 
 /// Granularity of copies and clears.
@@ -459,7 +460,7 @@ impl Backend for GpuBackend {
         if pattern == 0 {
             self.make_room()?;
             let clear = Clear { dst: (dst.buffer.buffer.clone(), dst.offset), bytes: words };
-            self.recording.add(Command::Clear(Box::new(clear)));
+            self.recording.transfer(Transfer::Clear(clear));
             return Ok(());
         }
         if !aligned {
@@ -485,6 +486,24 @@ impl Backend for GpuBackend {
 
     fn is_recording(&self) -> bool {
         self.recorded.is_on
+    }
+
+    fn mark(&self) -> Option<Mark> {
+        if self.timing.as_ref().is_some_and(|timing| timing.per_dispatch) {
+            return None;
+        }
+        let (commands, numbers, encoded) = self.recording.position();
+        let placed = self.numbers.as_ref().map_or(0, Numbers::placed);
+        Some(Mark { commands, trail: self.bind_groups.position(), numbers, placed, encoded })
+    }
+
+    fn repeat(&mut self, Range { start, end }: &Range<Mark>) -> bool {
+        let here = self.mark().map(|mark| Mark { encoded: start.encoded, ..mark });
+        let is_there = here == Some(*start) && self.bind_groups.has(end.trail) && self.recording.repeat(end);
+        if is_there {
+            self.bind_groups.skip_to(end.trail);
+        }
+        is_there
     }
 
     fn watch(&mut self, _cancel: &Cancel) {

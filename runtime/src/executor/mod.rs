@@ -7,6 +7,7 @@ pub(crate) mod cpu;
 pub(crate) mod gpu;
 mod meter;
 pub(crate) mod numbers;
+mod repeat;
 mod run;
 
 use std::collections::HashSet;
@@ -21,6 +22,7 @@ use crate::host_function::LoadedHost;
 use crate::pool::{Loan, Physical, Pool};
 use crate::sites::{Site, Turns};
 use crate::stats::RunCounts;
+pub(crate) use repeat::{Mark, Notes};
 use run::Run;
 
 /// The parts that differ between GPU and CPU.
@@ -66,6 +68,17 @@ pub(crate) trait Backend: Send {
     fn abort(&mut self);
     /// Counts a run, and lets go of buffers with these ids, which their pool has freed.
     fn end_run(&mut self, freed: &HashSet<u64>);
+    /// The position in what is recorded of this run; `None` for a backend that records nothing, or not the same again.
+    fn mark(&self) -> Option<Mark> {
+        None
+    }
+
+    /// Records what the run before has recorded there, if this run is at its start and it is still there: the same kernels with
+    /// the same arguments. False if not, and nothing is recorded.
+    fn repeat(&mut self, _recorded: &std::ops::Range<Mark>) -> bool {
+        false
+    }
+
     /// Releases all buffers without other holders: waits for recorded work, and empties caches.
     fn forget_buffers(&mut self) -> Result<(), Error>;
 }
@@ -122,6 +135,8 @@ pub(crate) struct Engine<B: Backend> {
     pub arena: Option<Arena<B::Buffer>>,
     /// The sources of dispatches.
     pub turns: Turns,
+    /// What is known of the runs before.
+    pub notes: Notes,
 }
 
 /// The memory of transients.
@@ -226,7 +241,7 @@ impl<B: Backend> Engine<B> {
         outcome
     }
 
-    /// Runs `host`, and leaves its commands in the backend.
+    /// Runs `host`, or what is known of it, and leaves its commands in the backend.
     pub fn call(
         &mut self,
         host: &mut LoadedHost,
@@ -234,7 +249,11 @@ impl<B: Backend> Engine<B> {
         cancel: &Cancel,
     ) -> Result<Outcome<B::Buffer>, Error> {
         let mut run = Run::new(self, (inputs, results), cancel);
-        host.call(&mut run)?;
+        if run.is_known() {
+            run.repeat()?;
+        } else {
+            host.call(&mut run)?;
+        }
         run.into_outcome()
     }
 }

@@ -54,6 +54,11 @@ impl Numbers {
         Some(at as u32)
     }
 
+    /// Bytes that are placed.
+    pub fn placed(&self) -> usize {
+        self.written.len()
+    }
+
     /// Writes the placed scalars; called right before the submission.
     pub fn flush(&mut self, queue: &wgpu::Queue) {
         if !self.written.is_empty() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use monopour_program::{DType, TensorDesc};
 
 use super::meter::Meter;
+use super::repeat::{Call, Notes, Question};
 use super::{Arena, Arg, Backend, Copy, Engine, Input, Launch, Outcome, Place, Value};
 use crate::cancel::Cancel;
 use crate::error::Error;
@@ -25,11 +26,18 @@ struct Owed<B: Physical> {
 }
 
 /// A logical buffer. Its handle is its position, from 1, and above it the number of earlier uses of the position.
-struct Slot<B: Physical> {
+pub(super) struct Slot<B: Physical> {
     place: Option<Place<B>>,
-    bytes: u64,
+    pub(super) bytes: u64,
     origin: Origin,
     generation: u32,
+}
+
+impl<B: Physical> Slot<B> {
+    /// The buffer's id and where the slot begins in it; of a number, no buffer's.
+    pub(super) fn id(&self) -> (u64, u64) {
+        self.place.as_ref().map_or((0, 0), |place| (place.buffer.uid(), place.offset))
+    }
 }
 
 /// Longest message of a trap, in bytes.
@@ -64,8 +72,8 @@ impl Origin {
 }
 
 /// A range named by handle.
-#[derive(Clone, Copy)]
-struct Range {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
     slot: usize,
     offset: u64,
     bytes: u64,
@@ -73,23 +81,25 @@ struct Range {
 
 /// One run of a host function.
 pub(super) struct Run<'e, B: Backend> {
-    engine: &'e mut Engine<B>,
-    slots: Vec<Slot<B::Buffer>>,
+    pub(super) engine: &'e mut Engine<B>,
+    pub(super) slots: Vec<Slot<B::Buffer>>,
     /// Positions of freed allocations: a loop that allocates reuses them.
     vacant: Vec<usize>,
-    inputs: Vec<(Option<u64>, Vec<u64>)>,
+    pub(super) inputs: Vec<(Option<u64>, Vec<u64>)>,
     arena: Option<usize>,
-    args: Vec<Range>,
-    scalars: Vec<u64>,
+    pub(super) args: Vec<Range>,
+    pub(super) scalars: Vec<u64>,
     /// The message of the next trap so far.
     message: Vec<u8>,
     results: Vec<Owed<B::Buffer>>,
-    counts: RunCounts,
+    pub(super) counts: RunCounts,
     /// Allocations in bytes asked for, and in bytes by size class; the arena's bytes.
     asked: Meter,
     by_class: Meter,
     arena_bytes: u64,
-    cancel: &'e Cancel,
+    pub(super) cancel: &'e Cancel,
+    /// What is known of the runs before; lost with a run that fails.
+    pub(super) notes: Notes,
 }
 
 impl<'e, B: Backend> Run<'e, B> {
@@ -123,8 +133,10 @@ impl<'e, B: Backend> Run<'e, B> {
             bytes: 0,
         };
         engine.turns.begin();
+        let notes = std::mem::take(&mut engine.notes);
         Run {
             engine,
+            notes,
             slots,
             vacant: Vec::new(),
             inputs: known,
@@ -158,10 +170,12 @@ impl<'e, B: Backend> Run<'e, B> {
             Ok((value, owed.shape))
         });
         let results = results.collect::<Result<Vec<_>, Error>>()?;
+        self.engine.notes = self.notes.end(self.engine.backend.mark().map_or(0, |mark| mark.encoded));
         Ok(Outcome { results, counts: self.counts, leaked })
     }
 
     fn push(&mut self, place: Place<B::Buffer>, bytes: u64, origin: Origin) -> i64 {
+        self.notes.buffer((place.buffer.uid(), place.offset));
         let position = match self.vacant.pop() {
             Some(position) => {
                 let generation = self.slots[position].generation.wrapping_add(1) & (i32::MAX as u32);
@@ -220,8 +234,23 @@ impl<'e, B: Backend> Run<'e, B> {
         }
     }
 
+    /// Waits until the run may make its next dispatch.
+    fn keep_pace(&mut self) -> Result<(), Error> {
+        if !self.cancel.take() {
+            self.engine.backend.pause()?;
+            self.cancel.wait();
+        }
+        self.cancel.check()
+    }
+
+    /// Drops the arguments and scalars of a dispatch.
+    pub(super) fn drop_pushed(&mut self) {
+        self.args.clear();
+        self.scalars.clear();
+    }
+
     /// Runs a kernel with the pushed arguments.
-    fn dispatch_pushed(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
+    pub(super) fn dispatch_pushed(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
         let position = usize::try_from(kernel).ok();
         let found = position.and_then(|position| self.engine.backend.kernel(position).map(|found| (position, found)));
         let (position, (name, args_len, scalars_len)) =
@@ -332,6 +361,7 @@ impl<B: Backend> HostCalls for Run<'_, B> {
         self.counts.allocations += 1;
         let taken = loan.bytes();
         let handle = self.push(Place::own(Arc::new(loan)), bytes, Origin::Allocated);
+        self.notes.call(Call::Alloc(bytes as i64));
         self.asked.made(handle as u64, bytes);
         self.by_class.made(handle as u64, taken);
         Ok(handle)
@@ -352,6 +382,7 @@ impl<B: Backend> HostCalls for Run<'_, B> {
         self.engine.arena = Some(arena);
         let handle = self.push(Place::own(buffer), bytes, Origin::Arena);
         self.arena = Some(handle as usize - 1);
+        self.notes.call(Call::Arena(bytes as i64));
         Ok(handle)
     }
 
@@ -364,6 +395,7 @@ impl<B: Backend> HostCalls for Run<'_, B> {
             return Err(Error::host_code(format!("free: handle {handle} is a pending argument")));
         }
         self.slots[slot].place = None;
+        self.notes.call(Call::Free(handle));
         if self.slots[slot].origin == Origin::Allocated {
             self.vacant.push(slot);
             self.asked.freed(handle as u64);
@@ -374,21 +406,26 @@ impl<B: Backend> HostCalls for Run<'_, B> {
 
     fn input_scalar(&mut self, position: i64) -> Result<i64, Error> {
         let position = index(position, self.inputs.len(), "input")?;
-        let bits = self.inputs[position].0;
-        bits.map(|bits| bits as i64).ok_or_else(|| Error::host_code(format!("input {position} is not a number")))
+        let bits = self.inputs[position].0.map(|bits| bits as i64);
+        let bits = bits.ok_or_else(|| Error::host_code(format!("input {position} is not a number")))?;
+        self.notes.answer(Question::Scalar(position as i64), bits);
+        Ok(bits)
     }
 
     fn input_dim(&mut self, position: i64, dim: i64) -> Result<i64, Error> {
         let position = index(position, self.inputs.len(), "input")?;
         let shape = &self.inputs[position].1;
         let size = shape[index(dim, shape.len(), "dimension")?];
-        i64::try_from(size).map_err(|_| Error::host_code(format!("a dimension of {size} elements")))
+        let size = i64::try_from(size).map_err(|_| Error::host_code(format!("a dimension of {size} elements")))?;
+        self.notes.answer(Question::Dim(position as i64, dim), size);
+        Ok(size)
     }
 
     fn result_scalar(&mut self, position: i64, bits: i64) -> Result<(), Error> {
         let owed = self.owed(position, true)?;
         let kept = if owed.dtype.size_bytes() < 8 { u64::MAX >> (64 - 8 * owed.dtype.size_bytes()) } else { u64::MAX };
         owed.value = Some(Value::Scalar(bits as u64 & kept));
+        self.notes.call(Call::ResultScalar(position, bits));
         Ok(())
     }
 
@@ -397,6 +434,7 @@ impl<B: Backend> HostCalls for Run<'_, B> {
         let shape = &mut self.results[position].shape;
         let len = shape.len();
         shape[index(dim, len, "dimension")?] = size(extent, "a dimension")?;
+        self.notes.call(Call::ResultDim(position as i64, dim, extent));
         Ok(())
     }
 
@@ -408,11 +446,14 @@ impl<B: Backend> HostCalls for Run<'_, B> {
 
     fn read(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<i64, Error> {
         let range = self.range(handle, offset, scalar_bytes(bytes)?, "read")?;
+        // The next run may read another value.
+        self.notes.stop();
         Ok(self.engine.backend.read(resolve(&self.slots, range), &mut self.counts)? as i64)
     }
 
     fn write(&mut self, handle: i64, offset: i64, bytes: i64, bits: i64) -> Result<(), Error> {
         let range = self.writable_range(handle, offset, scalar_bytes(bytes)?, "write")?;
+        self.notes.call(Call::Write([handle, offset, bytes, bits]));
         self.engine.backend.write(resolve(&self.slots, range), bits as u64, &mut self.counts)
     }
 
@@ -436,45 +477,50 @@ impl<B: Backend> HostCalls for Run<'_, B> {
         self.owed(position, false)?.bytes = bytes;
         let place = self.slots[slot].place.take();
         self.owed(position, false)?.value = place.map(Value::Buffer);
+        self.notes.call(Call::Result(position, handle));
         Ok(())
     }
 
-    fn arg(&mut self, handle: i64, offset: i64, bytes: i64) -> Result<(), Error> {
-        let range = match self.fitting(handle, offset, bytes) {
-            Some(range) => range,
-            None => self.range(handle, offset, bytes, "argument")?,
-        };
-        room(self.args.len())?;
-        self.args.push(range);
+    fn args(&mut self, args: &[[i64; 3]]) -> Result<(), Error> {
+        for &[handle, offset, bytes] in args {
+            let range = match self.fitting(handle, offset, bytes) {
+                Some(range) => range,
+                None => self.range(handle, offset, bytes, "argument")?,
+            };
+            room(self.args.len())?;
+            self.args.push(range);
+        }
         Ok(())
     }
 
     fn dispatch(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
-        if !self.cancel.take() {
-            self.engine.backend.pause()?;
-            self.cancel.wait();
-        }
-        self.cancel.check()?;
-        let outcome = self.dispatch_pushed(kernel, grid);
-        self.args.clear();
-        self.scalars.clear();
+        self.keep_pace()?;
+        let outcome = match self.notes.takes_calls() {
+            true => self.dispatch_noted(kernel, grid),
+            false => self.dispatch_pushed(kernel, grid),
+        };
+        self.drop_pushed();
         outcome
     }
 
     fn dispatch_once(&mut self, kernel: i64, grid: [i64; 3]) -> Result<(), Error> {
+        self.notes.once((kernel, grid), (&self.args, &self.scalars));
+        let mut outcome = Ok(());
         if self.engine.arena.as_ref().is_none_or(|arena| !arena.is_prepared) {
-            return self.dispatch(kernel, grid);
+            self.keep_pace()?;
+            outcome = self.dispatch_pushed(kernel, grid);
+        } else {
+            // It keeps its place among the sources.
+            usize::try_from(kernel).ok().and_then(|kernel| self.engine.turns.next(kernel));
         }
-        // It keeps its place among the sources.
-        usize::try_from(kernel).ok().and_then(|kernel| self.engine.turns.next(kernel));
-        self.args.clear();
-        self.scalars.clear();
-        Ok(())
+        self.drop_pushed();
+        outcome
     }
 
     fn copy(&mut self, src: (i64, i64), dst: (i64, i64), bytes: i64) -> Result<(), Error> {
         let from = self.range(src.0, src.1, bytes, "copy")?;
         let to = self.writable_range(dst.0, dst.1, bytes, "copy")?;
+        self.notes.call(Call::Copy(src, dst, bytes));
         let (src, dst) = (resolve(&self.slots, from), resolve(&self.slots, to));
         if from.bytes == 0 {
             return Ok(());
@@ -492,6 +538,7 @@ impl<B: Backend> HostCalls for Run<'_, B> {
 
     fn fill(&mut self, dst: (i64, i64), bytes: i64, pattern: u32) -> Result<(), Error> {
         let mut range = self.writable_range(dst.0, dst.1, bytes, "fill")?;
+        self.notes.call(Call::Fill(dst, bytes, pattern));
         if bytes == -1 {
             range.bytes -= range.bytes % size_of_val(&pattern) as u64;
         }

@@ -9,7 +9,7 @@ use crate::device::{GpuDevice, Opened};
 use crate::error::Error;
 use crate::executor::cpu::CpuBackend;
 use crate::executor::gpu::GpuBackend;
-use crate::executor::{Arena, Backend, Constant, Engine, Input, Outcome, Place, Value};
+use crate::executor::{Arena, Backend, Constant, Engine, Input, Notes, Outcome, Place, Value};
 use crate::ffi::NativeKernel;
 use crate::host_function::LoadedHost;
 use crate::model::{Model, Parts};
@@ -452,7 +452,8 @@ fn engine<B: Backend>(
     constants: &[Constant<B::Buffer>],
     (account, turns): (&SharedAccount, Turns),
 ) -> Engine<B> {
-    Engine { backend, pool: Pool::new(account.clone()), constants: constants.to_vec(), arena: None, turns }
+    let (pool, constants) = (Pool::new(account.clone()), constants.to_vec());
+    Engine { backend, pool, constants, arena: None, turns, notes: Notes::default() }
 }
 
 fn cpu_backend(model: &Model, threads: Threads, with_trace: bool) -> Result<CpuBackend, Error> {

@@ -12,6 +12,7 @@ mod lent;
 mod memory;
 mod pages;
 mod record;
+mod repeated;
 mod runs;
 mod stored;
 mod support;

@@ -2,33 +2,54 @@
 //!
 //! So a run that fails half-way leaves no trace in an encoder, which may be the caller's.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::executor::Mark;
 use crate::pipeline_cache::BindGroups;
 use crate::timing::Timing;
 
 /// The recorded commands of a run, in order.
 ///
-/// Commands are small, and copies of them few: a run of a thousand dispatches writes and reads all of them once.
+/// Commands are small, and copies of them few: a run of a thousand dispatches writes and reads all of them once. Those of the
+/// run before stay until others take their places, so that a run that repeats them does not write them again.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
     commands: Vec<Command>,
+    /// How many of them are of this run.
+    len: usize,
     /// Bytes of immediates.
     numbers: Vec<u8>,
-    /// The pipelines of dispatches, each other than the one before.
-    pipelines: Vec<wgpu::ComputePipeline>,
-    /// The number of the last of them, and whether it is the shared one.
-    last: Option<(u64, bool)>,
+    /// How many of them are of this run.
+    numbers_len: usize,
+    /// The pipelines of all dispatches so far, with their numbers and whether each is the shared one.
+    pipelines: Vec<(PipelineKey, wgpu::ComputePipeline)>,
+    known: HashMap<PipelineKey, u32>,
+    /// The position of the last dispatch's among them.
+    last: Option<u32>,
     /// Bind groups that the trail of [`BindGroups`] does not keep.
     own: Vec<wgpu::BindGroup>,
+    transfers: Vec<Transfer>,
+    /// Recordings that were moved into encoders.
+    encoded: u64,
 }
+
+/// A pipeline's number, and whether it is the shared one.
+type PipelineKey = (u64, bool);
 
 /// A command.
 #[derive(Debug)]
-pub(super) enum Command {
+enum Command {
     Dispatch(Dispatch),
-    Copy(Box<BufferCopy>),
-    Clear(Box<Clear>),
+    /// By its position.
+    Transfer(u32),
+}
+
+/// What ends a pass.
+#[derive(Debug)]
+pub(super) enum Transfer {
+    Copy(BufferCopy),
+    Clear(Clear),
 }
 
 /// A copy from one buffer to another.
@@ -70,32 +91,58 @@ pub(super) enum Group {
 
 impl Recording {
     pub fn is_empty(&self) -> bool {
-        self.commands.is_empty()
+        self.len == 0
     }
 
     /// Number of commands.
     pub fn len(&self) -> usize {
-        self.commands.len()
+        self.len
     }
 
-    pub fn add(&mut self, command: Command) {
-        self.commands.push(command);
+    /// Numbers of commands, of bytes of immediates, and of recordings before.
+    pub fn position(&self) -> (usize, usize, u64) {
+        (self.len, self.numbers_len, self.encoded)
+    }
+
+    /// Takes over what the run before recorded up to a mark, behind a dispatch; false if it is no longer there.
+    pub fn repeat(&mut self, end: &Mark) -> bool {
+        let last = end.commands.checked_sub(1).and_then(|last| self.commands.get(last));
+        let (Some(Command::Dispatch(last)), true) = (last, end.numbers <= self.numbers.len()) else { return false };
+        (self.len, self.numbers_len, self.last) = (end.commands, end.numbers, Some(last.pipeline));
+        true
+    }
+
+    fn add(&mut self, command: Command) {
+        match self.commands.get_mut(self.len) {
+            Some(place) => *place = command,
+            None => self.commands.push(command),
+        }
+        self.len += 1;
+    }
+
+    /// Adds a copy or a fill.
+    pub fn transfer(&mut self, transfer: Transfer) {
+        self.transfers.push(transfer);
+        self.add(Command::Transfer(self.transfers.len() as u32 - 1));
     }
 
     /// Whether the last pipeline is that of this number, and is the shared one or not.
-    pub fn is_next_of(&self, pipeline: (u64, bool)) -> bool {
-        self.last == Some(pipeline)
+    pub fn is_next_of(&self, pipeline: PipelineKey) -> bool {
+        self.last.is_some_and(|last| self.pipelines[last as usize].0 == pipeline)
     }
 
     /// Sets the pipeline of the next dispatches.
-    pub fn set_pipeline(&mut self, number: (u64, bool), pipeline: &wgpu::ComputePipeline) {
-        self.last = Some(number);
-        self.pipelines.push(pipeline.clone());
+    pub fn set_pipeline(&mut self, key: PipelineKey, pipeline: &wgpu::ComputePipeline) {
+        let pipelines = &mut self.pipelines;
+        self.last = Some(*self.known.entry(key).or_insert_with(|| {
+            pipelines.push((key, pipeline.clone()));
+            pipelines.len() as u32 - 1
+        }));
     }
 
     /// Adds a dispatch of the last pipeline.
     pub fn dispatch(&mut self, group: Group, (offset, numbers): (Option<u32>, Range<u32>), grid: [u32; 3]) {
-        let pipeline = self.pipelines.len() as u32 - 1;
+        let pipeline = self.last.expect("invariant: the pipeline is set before the dispatch");
         self.add(Command::Dispatch(Dispatch { pipeline, group, offset, numbers, grid }));
     }
 
@@ -107,30 +154,39 @@ impl Recording {
 
     /// Keeps the bytes of immediates.
     pub fn keep(&mut self, numbers: &[u8]) -> Range<u32> {
-        let start = self.numbers.len() as u32;
-        self.numbers.extend_from_slice(numbers);
-        start..self.numbers.len() as u32
+        let (start, end) = (self.numbers_len, self.numbers_len + numbers.len());
+        if end > self.numbers.len() {
+            self.numbers.resize(end, 0);
+        }
+        self.numbers[start..end].copy_from_slice(numbers);
+        self.numbers_len = end;
+        start as u32..end as u32
     }
 
     /// Copies between two buffers.
     pub fn copy(&mut self, src: (&wgpu::Buffer, u64), dst: (&wgpu::Buffer, u64), bytes: u64) {
         let owned = |(buffer, at): (&wgpu::Buffer, u64)| (buffer.clone(), at);
-        self.add(Command::Copy(Box::new(BufferCopy { src: owned(src), dst: owned(dst), bytes })));
+        self.transfer(Transfer::Copy(BufferCopy { src: owned(src), dst: owned(dst), bytes }));
     }
 
-    /// Drops the commands.
+    /// Drops the commands, those of the run before too.
     pub fn clear(&mut self) {
         self.commands.clear();
         self.numbers.clear();
-        self.pipelines.clear();
-        self.last = None;
+        self.rewind();
+    }
+
+    /// Begins anew, with the commands so far as those of the run before.
+    fn rewind(&mut self) {
+        (self.len, self.numbers_len, self.last) = (0, 0, None);
         self.own.clear();
+        self.transfers.clear();
     }
 
     /// Moves the commands into an encoder; `groups` has the bind groups of this run.
     pub fn encode(&mut self, encoder: &mut wgpu::CommandEncoder, groups: &BindGroups, mut timing: Option<&mut Timing>) {
         let (mut pass, mut bound) = (None, None);
-        for command in &self.commands {
+        for command in &self.commands[..self.len] {
             match command {
                 Command::Dispatch(dispatch) => {
                     let pass = pass.get_or_insert_with(|| {
@@ -138,24 +194,25 @@ impl Recording {
                         begin(encoder, timing.as_deref_mut())
                     });
                     if bound != Some(dispatch.pipeline) {
-                        pass.set_pipeline(&self.pipelines[dispatch.pipeline as usize]);
+                        pass.set_pipeline(&self.pipelines[dispatch.pipeline as usize].1);
                         bound = Some(dispatch.pipeline);
                     }
                     self.encode_dispatch(pass, (dispatch, groups), timing.as_deref_mut());
                 }
-                Command::Copy(copy) => {
+                Command::Transfer(at) => {
                     pass = None;
-                    let BufferCopy { src, dst, bytes } = &**copy;
-                    encoder.copy_buffer_to_buffer(&src.0, src.1, &dst.0, dst.1, Some(*bytes));
-                }
-                Command::Clear(clear) => {
-                    pass = None;
-                    encoder.clear_buffer(&clear.dst.0, clear.dst.1, Some(clear.bytes));
+                    match &self.transfers[*at as usize] {
+                        Transfer::Copy(BufferCopy { src, dst, bytes }) => {
+                            encoder.copy_buffer_to_buffer(&src.0, src.1, &dst.0, dst.1, Some(*bytes));
+                        }
+                        Transfer::Clear(Clear { dst, bytes }) => encoder.clear_buffer(&dst.0, dst.1, Some(*bytes)),
+                    }
                 }
             }
         }
         drop(pass);
-        self.clear();
+        self.encoded += 1;
+        self.rewind();
     }
 
     fn encode_dispatch(
