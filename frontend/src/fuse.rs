@@ -32,14 +32,15 @@
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
 use crate::{
-    fuse_form, linalg, products, rounded_weights, siblings, softmax_maximum, specialize, split_division,
-    split_reduction,
+    fuse_form, linalg, products, rounded_weights, several_results, siblings, softmax_maximum, specialize,
+    split_division, split_reduction,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::{
     AffineMap, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, run_passes,
 };
+use monopour_program::GpuDescription;
 use tracing::{Level, enabled, trace};
 
 /// Fuses, and forms the dispatches.
@@ -47,15 +48,15 @@ use tracing::{Level, enabled, trace};
 /// # Errors
 /// Only what upstream's passes report.
 pub fn run(module: &Module) -> Result<(), Diagnostics> {
-    run_for(module, false)
+    run_for(module, None)
 }
 
-/// As [`run`]; with `unpacks`, products read factors that are computed of fewer bytes, such as dequantised weights, as
-/// they are stored, and compute them.
+/// As [`run`]; for a GPU, products read factors that are computed of fewer bytes, such as dequantised weights, as they
+/// are stored, and compute them, and dispatches have several results where others read what they make on the way.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_for(module: &Module, unpacks: bool) -> Result<(), Diagnostics> {
+pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
     drop_empty_loops(module, &mut rw);
     // Dims are resolved to inputs, so that a `tensor.dim` keeps no intermediate alive.
@@ -63,7 +64,7 @@ pub fn run_for(module: &Module, unpacks: bool) -> Result<(), Diagnostics> {
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
     split_division::run(module, &mut rw)?;
     duplicate_data_movement(module, &mut rw);
-    let anchors = guard_reductions(module, unpacks, &mut rw)? + guard_results(module, &mut rw)?;
+    let anchors = guard_reductions(module, gpu.is_some(), &mut rw)? + guard_results(module, &mut rw)?;
     let fuse = format!("builtin.module(func.func(linalg-fuse-elementwise-ops),{CANONICALIZE_PROGRAM},cse)");
     let ops = enabled!(target: "fuse", Level::TRACE).then(|| count_ops(module));
     run_passes(module.op(), &fuse)?;
@@ -91,6 +92,9 @@ pub fn run_for(module: &Module, unpacks: bool) -> Result<(), Diagnostics> {
     softmax_maximum::run(module, &mut rw)?;
     split_reduction::run(module, &mut rw)?;
     rounded_weights::run(module, &mut rw)?;
+    if let Some(gpu) = gpu {
+        several_results::run(module, gpu.limits.max_storage_buffers, &mut rw)?;
+    }
     unshare(module, &mut rw);
     fuse_form::run(module, &mut rw)
 }

@@ -128,7 +128,7 @@ fn carry_out<'c>(
         let producer = op.operand(*input).defining_op().expect("invariant: found by its producer");
         done.extend([*op, producer]);
         // An epilogue of another type has a destination of its own.
-        let overwrites = op.operand(*input).ty() == op.result(0).ty();
+        let overwrites = op.results().iter().any(|result| op.operand(*input).ty() == result.ty());
         let root = if overwrites { chain_destination(*op, *input, rw)? } else { *op };
         formed.push(vec![(producer, Role::Producer), (root, Role::Root)]);
     }
@@ -160,7 +160,7 @@ fn read_input<'c>(op: Op<'c>, accepts: impl Fn(Op<'c>) -> bool) -> Option<usize>
         value.uses().len() == 1 && producer.is_some_and(|p| writes_in_order(p) && accepts(p))
     };
     // The last of several: the others are dispatches before this one.
-    linalg::whole_inputs(op).into_iter().rev().find(fits)
+    linalg::inputs_of_all_loops(op).into_iter().rev().find(fits)
 }
 
 /// Whether the result's dimensions are the first loops, in order.
@@ -172,23 +172,24 @@ fn writes_in_order(op: Op) -> bool {
     map.and_then(|m| m.dim_positions()).is_some_and(|d| d.iter().copied().eq(0..d.len()))
 }
 
-/// Rewrites `op` with `input` as its destination, read there.
+/// Rewrites `op` with `input` as the destination of the first result of its type, read there.
 pub(crate) fn chain_destination<'c>(op: Op<'c>, input: usize, rw: &mut Rewriter<'c>) -> Result<Op<'c>, Diagnostics> {
     let inputs = linalg::num_inputs(op);
     let destination = op.operand(input);
-    let mut operands: Vec<Value> = op.operands()[..inputs].to_vec();
+    let result = op.results().iter().position(|result| result.ty() == destination.ty()).unwrap_or(0);
+    let mut operands: Vec<Value> = op.operands();
+    operands[inputs + result] = destination;
     operands.remove(input);
-    operands.push(destination);
     let mut maps = linalg::indexing_maps(op).expect("invariant: a generic has maps");
     maps.remove(input);
     let body = op.body().expect("invariant: a generic has a body");
-    rw.replace_all_uses(body.arg(input), body.arg(inputs));
+    rw.replace_all_uses(body.arg(input), body.arg(inputs + result));
     rw.erase_block_arg(body, input);
     let region = Region::new();
     rw.take_region(region, op.region(0));
     rw.set_point(InsertionPoint::Before(op));
     let new = rw.create(generic_spec(op, &operands, &maps, region))?;
-    rw.replace_op(op, &[new.result(0)]);
+    rw.replace_op(op, &new.results());
     Ok(new)
 }
 
@@ -199,6 +200,6 @@ fn generic_spec<'c, 'a>(
     region: Region<'c>,
 ) -> OpSpec<'c, 'a> {
     let iterators = op.attr("iterator_types").expect("invariant: a generic has iterators");
-    let (inputs, outputs) = operands.split_at(operands.len() - 1);
+    let (inputs, outputs) = operands.split_at(operands.len() - op.num_results());
     typed::linalg::generic(op.location(), typed::linalg::Operands { inputs, outputs }, maps, iterators, region)
 }

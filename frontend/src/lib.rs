@@ -4,7 +4,8 @@
 //!
 //! * [`import`]: a model file to canonical linalg, weights mapped; one file per step, in the order of `import/mod.rs`.
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
-//! * [`fuse`]: elementwise fusion and dispatches. `siblings`: results that read one value as one op;
+//! * [`fuse`]: elementwise fusion and dispatches. `siblings`, `several_results`: ops that read one value, or
+//!   what one of them makes, as one op (`joined_op`);
 //!   `split_division`: quotients in maps as loops; `specialize`: fills
 //!   and products as named ops; `softmax_maximum`: maxima that need no NaNs; `split_reduction`: long reductions in two;
 //!   `rounded_weights`: where weights of 16 bits are rounded; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
@@ -39,6 +40,7 @@ mod grid;
 pub mod grouped;
 pub mod import;
 mod isolate;
+mod joined_op;
 mod kernel;
 mod kernel_cpu;
 pub mod layouts;
@@ -54,6 +56,7 @@ mod rows;
 mod rows_form;
 mod rows_slice;
 mod rows_tile;
+mod several_results;
 mod siblings;
 mod softmax_maximum;
 mod specialize;

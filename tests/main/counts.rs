@@ -65,6 +65,11 @@ fn a_diamond_with_two_results_is_one_dispatch() {
 }
 
 #[test]
+fn a_returned_sum_and_its_maximum_are_one_dispatch() {
+    check("returned_sum", (1, 0), 0);
+}
+
+#[test]
 fn an_epilogue_whose_bias_and_residual_are_read_twice_is_one_dispatch() {
     check("residual_gate", (1, 0), 0);
 }

@@ -30,6 +30,7 @@ mod plain;
 mod reduce;
 mod reshape;
 mod rows;
+mod several_results;
 mod slices;
 mod tensors;
 mod types;
@@ -161,6 +162,7 @@ pub fn all() -> Vec<Case> {
         broadcast::cases,
         reduce::cases,
         rows::cases,
+        several_results::cases,
         contract::cases,
         convolution::cases,
         slices::cases,
