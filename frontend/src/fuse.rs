@@ -32,8 +32,8 @@
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
 use crate::{
-    fuse_form, linalg, products, rounded_weights, several_results, siblings, softmax_maximum, specialize,
-    split_division, split_reduction,
+    fuse_form, linalg, packed_factors, products, rounded_weights, several_results, siblings, softmax_maximum,
+    specialize, split_division, split_reduction,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -85,6 +85,9 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     }
     for anchor in find_anchors(module, anchors) {
         rw.erase(anchor);
+    }
+    if gpu.is_some() {
+        packed_factors::run(module, &mut rw)?;
     }
     specialize::run(module)?;
     run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"))?;
@@ -146,7 +149,8 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
         }
         let maps = linalg::indexing_maps(op).unwrap_or_default();
         let extents = linalg::loop_extents(op).unwrap_or_default();
-        for (value, map) in op.operands().iter().zip(&maps[..linalg::num_inputs(op)]) {
+        for (index, (value, map)) in op.operands().iter().zip(&maps[..linalg::num_inputs(op)]).enumerate() {
+            let is_apart = unpacks && packed_factors::is_apart(op, index);
             let stays = |p: &Op<'c>| p.is(ops::linalg::GENERIC) && (!linalg::is_data_movement(*p) || is_unfolded(*p));
             let source = moved(*value);
             let Some(producer) = source.defining_op().filter(stays) else { continue };
@@ -154,13 +158,15 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
             let weights = producer.operands()[..linalg::num_inputs(producer)].iter().all(stored);
             let is_packed =
                 unpacks && source == *value && products::contraction_loops(op).is_some() && shrinks(producer);
-            if AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) || is_packed {
+            let is_fused = AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) || is_packed;
+            if is_fused && !is_apart {
                 continue;
             }
             rw.set_point(InsertionPoint::Before(op));
             trace!(target: "fuse", "{}: not fused into the reduction at {}: it reads each element several times", producer.location(), op.location());
             // The reshape of weights stays too: their blocks would become loops of the reduction, and of what reads it.
-            for value in [source].into_iter().chain((weights && source != *value).then_some(*value)) {
+            let is_whole = (weights || is_apart) && source != *value;
+            for value in [source].into_iter().chain(is_whole.then_some(*value)) {
                 rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[value]))?;
                 count += 1;
             }
@@ -169,20 +175,9 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
     Ok(count)
 }
 
-/// Whether an op computes floats elementwise of at most half of their bytes, stored as integers of at most 16 bits,
-/// without `linalg.index`.
+/// Whether an op computes floats of fewer bytes elementwise, without `linalg.index`.
 fn shrinks(op: Op) -> bool {
-    let bytes = |value: Value| value.ty().static_size_bytes();
-    let inputs = &op.operands()[..linalg::num_inputs(op)];
-    let all: Option<u64> = inputs.iter().map(|value| bytes(*value)).sum();
-    let packed = |value: &Value| value.ty().element().integer_width().is_some_and(|width| width <= 16);
-    linalg::is_elementwise(op)
-        && op.num_results() == 1
-        && op.result(0).only_use().is_some()
-        && op.result(0).ty().element().is_float()
-        && op.find_all(ops::linalg::INDEX).is_empty()
-        && inputs.iter().any(packed)
-        && all.zip(bytes(op.result(0))).is_some_and(|(read, made)| read.saturating_mul(2) <= made)
+    linalg::is_elementwise(op) && packed_factors::shrinks(op) && op.find_all(ops::linalg::INDEX).is_empty()
 }
 
 /// Whether each element is read at one point: all loops of several iterations index it.

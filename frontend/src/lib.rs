@@ -6,7 +6,7 @@
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
 //! * [`fuse`]: elementwise fusion and dispatches. `siblings`, `several_results`: ops that read one value, or
 //!   what one of them makes, as one op (`joined_op`);
-//!   `split_division`: quotients in maps as loops; `specialize`: fills
+//!   `packed_factors`: factors in blocks or parts of bytes as parts of their products, for GPUs; `split_division`: quotients in maps as loops; `specialize`: fills
 //!   and products as named ops; `softmax_maximum`: maxima that need no NaNs; `split_reduction`: long reductions in two;
 //!   `rounded_weights`: where weights of 16 bits are rounded; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`attention`]: the dispatches of an attention as one.
@@ -47,6 +47,7 @@ pub mod layouts;
 mod linalg;
 pub mod narrow;
 pub mod onnx;
+mod packed_factors;
 mod padded_inputs;
 mod padded_results;
 pub mod place;

@@ -115,6 +115,14 @@ pub(crate) fn can_tile_loops(op: Op) -> Vec<bool> {
     vec![can; maps.first().map_or(0, |m| m.num_dims())]
 }
 
+/// As [`can_tile_loops`] for the parallel loops, if no other one is tiled: a dimension that only reductions index is read
+/// whole.
+fn can_tile_parallel_loops(op: Op, parallel: &[bool]) -> bool {
+    let maps = indexing_maps(op).unwrap_or_default();
+    let is_whole = |e: AffineExpr| e.dims().iter().all(|d| !parallel[*d]);
+    maps.iter().flat_map(|m| m.results()).all(|e| is_positive_sum(e) || is_constant(e) || is_whole(e))
+}
+
 fn is_positive_sum(expr: AffineExpr) -> bool {
     match expr.kind() {
         AffineExprKind::Dim(_) => true,
@@ -153,8 +161,8 @@ pub(crate) fn loops(op: Op) -> Option<Loops> {
         }
         _ => {
             let parallel = parallel_loops(op)?;
-            let tileable =
-                can_tile_loops(op).into_iter().zip(&parallel).map(|(can, parallel)| can && *parallel).collect();
+            let can = can_tile_parallel_loops(op, &parallel);
+            let tileable = parallel.into_iter().map(|parallel| can && parallel).collect();
             Some(Loops { extents: loop_extents(op)?, tileable })
         }
     }

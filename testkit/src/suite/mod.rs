@@ -24,6 +24,7 @@ mod layouts;
 mod math;
 mod matmul;
 mod mlp;
+mod packed_blocks;
 mod packed_weights;
 mod packs;
 mod plain;
@@ -169,6 +170,7 @@ pub fn all() -> Vec<Case> {
         reshape::cases,
         gather::cases,
         guards::cases,
+        packed_blocks::cases,
         packed_weights::cases,
         packs::cases,
         attention::cases,
