@@ -65,7 +65,11 @@ pub(crate) fn join<'c>(
 }
 
 /// Copies the ops of a body; returns what it yields.
-fn copy_body<'c>(body: Block<'c>, map: &mut HashMap<Value<'c>, Value<'c>>, rw: &mut Rewriter<'c>) -> Vec<Value<'c>> {
+pub(crate) fn copy_body<'c>(
+    body: Block<'c>,
+    map: &mut HashMap<Value<'c>, Value<'c>>,
+    rw: &mut Rewriter<'c>,
+) -> Vec<Value<'c>> {
     let mut yielded = vec![];
     for inner in body.ops() {
         if inner.is(ops::linalg::YIELD) {

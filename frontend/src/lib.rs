@@ -6,6 +6,7 @@
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
 //! * [`fuse`]: elementwise fusion and dispatches. `siblings`, `several_results`: ops that read one value, or
 //!   what one of them makes, as one op (`joined_op`);
+//!   `side_by_side`: products of one input as one op, for GPUs;
 //!   `packed_factors`: factors in blocks or parts of bytes as parts of their products, for GPUs; `split_division`: quotients in maps as loops; `specialize`: fills
 //!   and products as named ops; `softmax_maximum`: maxima that need no NaNs; `split_reduction`: long reductions in two;
 //!   `rounded_weights`: where weights of 16 bits are rounded; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
@@ -59,6 +60,7 @@ mod rows_slice;
 mod rows_tile;
 mod several_results;
 mod siblings;
+mod side_by_side;
 mod softmax_maximum;
 mod specialize;
 mod split_division;

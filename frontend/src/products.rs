@@ -94,27 +94,35 @@ impl Factors {
     }
 
     /// Functions of several operands, of which one is stored in fewer bits than it is computed in: dequantised. Sums of
-    /// several such products, too.
+    /// several such products, too, and several results.
     fn scaled(op: Op) -> Option<Self> {
-        if !op.is(ops::linalg::GENERIC) || op.num_results() != 1 {
+        if !op.is(ops::linalg::GENERIC) {
             return None;
         }
         let (inputs, maps) = (linalg::num_inputs(op), linalg::indexing_maps(op)?);
         let body = op.body().filter(|_| inputs > 2 && op.find_all(ops::linalg::INDEX).is_empty())?;
         let (mut a, mut b) = (BTreeSet::new(), BTreeSet::new());
-        for term in MultiplyAdd::chain_of(body)? {
+        let results = (0..op.num_results()).map(|result| MultiplyAdd::chain_of_result(body, result));
+        for term in results.collect::<Option<Vec<_>>>()?.concat() {
             let [left, right] = term.factors.map(|factor| bodies::arguments(body, factor));
             a.extend(left?);
             b.extend(right?);
         }
         let packed = |i: usize| op.operand(i).ty().element().integer_width().is_some_and(|width| width <= 16);
-        let apart = a.is_disjoint(&b) && a.len() + b.len() == inputs && !a.contains(&inputs) && !b.contains(&inputs);
+        let apart = a.is_disjoint(&b) && a.len() + b.len() == inputs;
+        let alike = maps[inputs..].iter().all(|map| *map == maps[inputs]);
+        let several = op.num_results() > 1;
         // Positions along the result are bare loops, others of the reductions alone.
         let parallel = linalg::parallel_loops(op)?;
         let is_bare = |e: AffineExpr| matches!(e.kind(), AffineExprKind::Dim(_));
         let reduces = |e: AffineExpr| e.linear(parallel.len()).is_some() && e.dims().iter().all(|d| !parallel[*d]);
         let fits = maps.iter().all(|m| m.results().into_iter().all(|e| is_bare(e) || reduces(e)));
-        if !apart || !(0..inputs).any(packed) || !fits || !maps[inputs].is_projected_permutation() {
+        if !apart
+            || !alike
+            || !(several || (0..inputs).any(packed))
+            || !fits
+            || !maps[inputs].is_projected_permutation()
+        {
             return None;
         }
         let positions: Vec<Vec<usize>> =

@@ -28,10 +28,18 @@ impl<'c> MultiplyAdd<'c> {
 
     /// The products of the body `((out + a * b) + c * d) + ..`, in order; `None` for another body.
     pub fn chain_of(body: Block<'c>) -> Option<Vec<Self>> {
-        let last = body.num_args().checked_sub(1)?;
-        let free = |value: &Value<'c>| arguments(body, *value).is_some_and(|found| !found.contains(&last));
+        Self::chain_of_result(body, 0).filter(|_| yielded(body).is_some())
+    }
+
+    /// As [`Self::chain_of`], of one of several results, of which each has its own `out`.
+    pub fn chain_of_result(body: Block<'c>, result: usize) -> Option<Vec<Self>> {
+        let end = body.terminator()?;
+        let inputs = body.num_args().checked_sub(end.num_operands())?;
+        let last = inputs + result;
+        let free =
+            |value: &Value<'c>| arguments(body, *value).is_some_and(|found| found.range(inputs..).next().is_none());
         let mut terms = vec![];
-        let mut sum = yielded(body)?;
+        let mut sum = (result < end.num_operands()).then(|| end.operand(result))?;
         while terms.is_empty() || sum != body.arg(last) {
             let add = sum.defining_op().filter(|op| op.is(ops::arith::ADDF) && op.block() == Some(body))?;
             let is_product = |value: &Value<'c>| {

@@ -32,6 +32,7 @@ mod reduce;
 mod reshape;
 mod rows;
 mod several_results;
+mod side_by_side;
 mod slices;
 mod tensors;
 mod types;
@@ -166,6 +167,7 @@ pub fn all() -> Vec<Case> {
         several_results::cases,
         contract::cases,
         convolution::cases,
+        side_by_side::cases,
         slices::cases,
         reshape::cases,
         gather::cases,
