@@ -131,7 +131,9 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     };
     if shuffled_subgroup(gpu).is_some() {
         let width = common_width(8, &contiguous);
-        let choice = shuffled_product(width);
+        // Several products are as many loops: a shorter pass keeps the driver's time to compile them near that of one.
+        let step = if results > 1 { 4 } else { 8 };
+        let choice = KernelChoice { reduction_step: step, ..shuffled_product(width) };
         if few {
             // Each row is a stream of memory, half of whose cache lines would be lost among 64 streams.
             return (sized(32, 32), KernelChoice { reduction_step: 16, ..choice });

@@ -13,7 +13,8 @@
 //! Requires: what [`crate::products::normalize`] ensures.
 //! Ensures: the ops between those of a group neither depend on it and are read by it.
 //! Limits: equal static loops, and sums in f32. Three products at most, whose accumulators an invocation holds, and as many buffers as the
-//! device binds. On hardware not products that fill the device alone: larger register tiles gain more there.
+//! device binds. On hardware not products that fill the device alone: larger register tiles gain more there. On software
+//! adapters not long ones, beside which a dispatch costs nothing.
 
 use crate::block_graph::BlockGraph;
 use crate::products::ContractionLoops;
@@ -29,6 +30,9 @@ use tracing::trace;
 
 /// Products of a group.
 const MOST: usize = 3;
+/// Multiplications from which on products stay apart on software adapters: a dispatch takes some tens of microseconds
+/// there, this many multiplications a third of a millisecond.
+const LONG_PRODUCT: i64 = 1 << 23;
 
 /// Joins where possible; returns the number of groups.
 ///
@@ -103,7 +107,9 @@ impl<'c> Key<'c> {
         let loops = products::contraction_loops(op).filter(|_| op.num_results() == 1)?;
         let extents = linalg::loops(op)?.extents;
         let columns: i64 = loops.n.iter().map(|d| extents[*d]).product();
-        let is_alone = columns <= kernel::FEW_COLUMNS || kernel::is_large_product(&loops, &extents, gpu);
+        let work = extents.iter().fold(1i64, |all, extent| all.saturating_mul(linalg::known(*extent)));
+        let is_long = gpu.is_cpu_adapter() && work > LONG_PRODUCT;
+        let is_alone = columns <= kernel::FEW_COLUMNS || is_long || kernel::is_large_product(&loops, &extents, gpu);
         let is_f32 = op.result(0).ty().element().float_width() == Some(32);
         if extents.iter().any(|extent| *extent == DYNAMIC || *extent < 1) || is_alone || !is_f32 {
             return None;
