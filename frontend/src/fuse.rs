@@ -32,14 +32,15 @@
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
 use crate::{
-    fuse_form, linalg, products, rounded_weights, siblings, softmax_maximum, specialize, split_division,
-    split_reduction,
+    fuse_form, linalg, packed_factors, products, rounded_weights, several_results, siblings, side_by_side,
+    softmax_maximum, specialize, split_division, split_reduction,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::{
     AffineMap, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, run_passes,
 };
+use monopour_program::GpuDescription;
 use tracing::{Level, enabled, trace};
 
 /// Fuses, and forms the dispatches.
@@ -47,15 +48,15 @@ use tracing::{Level, enabled, trace};
 /// # Errors
 /// Only what upstream's passes report.
 pub fn run(module: &Module) -> Result<(), Diagnostics> {
-    run_for(module, false)
+    run_for(module, None)
 }
 
-/// As [`run`]; with `unpacks`, products read factors that are computed of fewer bytes, such as dequantised weights, as
-/// they are stored, and compute them.
+/// As [`run`]; for a GPU, products read factors that are computed of fewer bytes, such as dequantised weights, as they
+/// are stored, and compute them, and dispatches have several results where others read what they make on the way.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_for(module: &Module, unpacks: bool) -> Result<(), Diagnostics> {
+pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
     drop_empty_loops(module, &mut rw);
     // Dims are resolved to inputs, so that a `tensor.dim` keeps no intermediate alive.
@@ -63,7 +64,7 @@ pub fn run_for(module: &Module, unpacks: bool) -> Result<(), Diagnostics> {
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
     split_division::run(module, &mut rw)?;
     duplicate_data_movement(module, &mut rw);
-    let anchors = guard_reductions(module, unpacks, &mut rw)? + guard_results(module, &mut rw)?;
+    let anchors = guard_reductions(module, gpu.is_some(), &mut rw)? + guard_results(module, &mut rw)?;
     let fuse = format!("builtin.module(func.func(linalg-fuse-elementwise-ops),{CANONICALIZE_PROGRAM},cse)");
     let ops = enabled!(target: "fuse", Level::TRACE).then(|| count_ops(module));
     run_passes(module.op(), &fuse)?;
@@ -85,12 +86,19 @@ pub fn run_for(module: &Module, unpacks: bool) -> Result<(), Diagnostics> {
     for anchor in find_anchors(module, anchors) {
         rw.erase(anchor);
     }
+    if gpu.is_some() {
+        packed_factors::run(module, &mut rw)?;
+    }
     specialize::run(module)?;
     run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"))?;
     products::normalize(module, &mut rw);
     softmax_maximum::run(module, &mut rw)?;
     split_reduction::run(module, &mut rw)?;
     rounded_weights::run(module, &mut rw)?;
+    if let Some(gpu) = gpu {
+        several_results::run(module, gpu.limits.max_storage_buffers, &mut rw)?;
+        side_by_side::run(module, gpu, &mut rw)?;
+    }
     unshare(module, &mut rw);
     fuse_form::run(module, &mut rw)
 }
@@ -142,7 +150,8 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
         }
         let maps = linalg::indexing_maps(op).unwrap_or_default();
         let extents = linalg::loop_extents(op).unwrap_or_default();
-        for (value, map) in op.operands().iter().zip(&maps[..linalg::num_inputs(op)]) {
+        for (index, (value, map)) in op.operands().iter().zip(&maps[..linalg::num_inputs(op)]).enumerate() {
+            let is_apart = unpacks && packed_factors::is_apart(op, index);
             let stays = |p: &Op<'c>| p.is(ops::linalg::GENERIC) && (!linalg::is_data_movement(*p) || is_unfolded(*p));
             let source = moved(*value);
             let Some(producer) = source.defining_op().filter(stays) else { continue };
@@ -150,13 +159,15 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
             let weights = producer.operands()[..linalg::num_inputs(producer)].iter().all(stored);
             let is_packed =
                 unpacks && source == *value && products::contraction_loops(op).is_some() && shrinks(producer);
-            if AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) || is_packed {
+            let is_fused = AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) || is_packed;
+            if is_fused && !is_apart {
                 continue;
             }
             rw.set_point(InsertionPoint::Before(op));
             trace!(target: "fuse", "{}: not fused into the reduction at {}: it reads each element several times", producer.location(), op.location());
             // The reshape of weights stays too: their blocks would become loops of the reduction, and of what reads it.
-            for value in [source].into_iter().chain((weights && source != *value).then_some(*value)) {
+            let is_whole = (weights || is_apart) && source != *value;
+            for value in [source].into_iter().chain(is_whole.then_some(*value)) {
                 rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[value]))?;
                 count += 1;
             }
@@ -165,20 +176,9 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
     Ok(count)
 }
 
-/// Whether an op computes floats elementwise of at most half of their bytes, stored as integers of at most 16 bits,
-/// without `linalg.index`.
+/// Whether an op computes floats of fewer bytes elementwise, without `linalg.index`.
 fn shrinks(op: Op) -> bool {
-    let bytes = |value: Value| value.ty().static_size_bytes();
-    let inputs = &op.operands()[..linalg::num_inputs(op)];
-    let all: Option<u64> = inputs.iter().map(|value| bytes(*value)).sum();
-    let packed = |value: &Value| value.ty().element().integer_width().is_some_and(|width| width <= 16);
-    linalg::is_elementwise(op)
-        && op.num_results() == 1
-        && op.result(0).only_use().is_some()
-        && op.result(0).ty().element().is_float()
-        && op.find_all(ops::linalg::INDEX).is_empty()
-        && inputs.iter().any(packed)
-        && all.zip(bytes(op.result(0))).is_some_and(|(read, made)| read.saturating_mul(2) <= made)
+    linalg::is_elementwise(op) && packed_factors::shrinks(op) && op.find_all(ops::linalg::INDEX).is_empty()
 }
 
 /// Whether each element is read at one point: all loops of several iterations index it.

@@ -57,7 +57,7 @@ fn described(dispatch: &Formed) -> String {
 }
 
 /// The blocks that hold linalg ops outside of any forall, in order.
-fn blocks<'c>(module: &'c Module<'c>) -> Vec<Block<'c>> {
+pub(crate) fn blocks<'c>(module: &'c Module<'c>) -> Vec<Block<'c>> {
     let mut seen = HashSet::new();
     let ops = module.op().nested(WalkOrder::Pre).into_iter();
     let ops = ops.filter(|op| linalg::is_structured(*op) && op.ancestor(ops::scf::FORALL).is_none());
@@ -69,6 +69,7 @@ fn form_block<'c>(block: Block<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Formed<
     let mut taken: HashSet<Op> = HashSet::new();
     let is_product =
         |op: Op<'c>| products::contraction_loops(op).is_some() || products::convolution_loops(op).is_some();
+    let joint = find_joint(&graph, &mut taken, is_product);
     let mut epilogues = find_epilogues(&graph, &mut taken, is_product);
     taken.extend(graph.ops().iter().copied().filter(|op| !linalg::is_structured(*op) || is_product(*op)));
     let groups = rows_form::run(&mut graph, &taken);
@@ -78,7 +79,47 @@ fn form_block<'c>(block: Block<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Formed<
         op.is(ops::linalg::GENERIC) && linalg::parallel_loops(op).is_some_and(|p| p.contains(&false)) && !is_product(op)
     }));
     graph.order(rw);
-    carry_out(&graph, &groups, &epilogues, rw)
+    let mut formed = carry_out_joint(&joint, rw)?;
+    formed.extend(carry_out(&graph, &groups, (&epilogues, &joint), rw)?);
+    Ok(formed)
+}
+
+/// Products side by side, each with the op that finishes them.
+fn find_joint<'c>(
+    graph: &BlockGraph<'c>,
+    taken: &mut HashSet<Op<'c>>,
+    is_product: impl Fn(Op<'c>) -> bool,
+) -> Vec<(Op<'c>, Op<'c>)> {
+    let mut found = vec![];
+    for op in graph.ops().iter().filter(|op| linalg::is_structured(**op) && op.num_results() > 1 && is_product(**op)) {
+        let readers = op.results().into_iter().filter_map(|value| Some((value, value.only_use()?.op)));
+        let finishes = |(value, reader): &(Value<'c>, Op<'c>)| {
+            let whole = linalg::inputs_of_all_loops(*reader);
+            graph.position(*reader).is_some() && whole.iter().any(|i| reader.operand(*i) == *value)
+        };
+        if let Some((_, reader)) = readers.into_iter().find(finishes).filter(|(_, reader)| !taken.contains(reader)) {
+            taken.extend([*op, reader]);
+            found.push((*op, reader));
+        }
+    }
+    found
+}
+
+/// The results of products side by side are overwritten by what finishes them, as far as their types allow.
+fn carry_out_joint<'c>(joint: &[(Op<'c>, Op<'c>)], rw: &mut Rewriter<'c>) -> Result<Vec<Formed<'c>>, Diagnostics> {
+    let mut formed = vec![];
+    for (product, finisher) in joint {
+        let mut root = *finisher;
+        for value in product.results() {
+            let reads = |i: &usize| root.operand(*i) == value;
+            let input = (0..linalg::num_inputs(root)).find(reads).filter(|_| value.only_use().is_some());
+            if let Some(input) = input.filter(|_| free_result(root, value).is_some()) {
+                root = chain_destination(root, input, rw)?;
+            }
+        }
+        formed.push(vec![(*product, Role::Producer), (root, Role::Root)]);
+    }
+    Ok(formed)
 }
 
 /// An epilogue, and the operand by which it reads the reduction's result.
@@ -108,11 +149,11 @@ fn find_epilogues<'c>(
 fn carry_out<'c>(
     graph: &BlockGraph<'c>,
     groups: &[Group<'c>],
-    epilogues: &[Epilogue<'c>],
+    (epilogues, joint): (&[Epilogue<'c>], &[(Op<'c>, Op<'c>)]),
     rw: &mut Rewriter<'c>,
 ) -> Result<Vec<Formed<'c>>, Diagnostics> {
     let mut formed = vec![];
-    let mut done: HashSet<Op> = HashSet::new();
+    let mut done: HashSet<Op> = joint.iter().flat_map(|(product, finisher)| [*product, *finisher]).collect();
     for group in groups {
         done.extend(group.members.iter().copied());
         let mut ops = vec![];
@@ -128,7 +169,7 @@ fn carry_out<'c>(
         let producer = op.operand(*input).defining_op().expect("invariant: found by its producer");
         done.extend([*op, producer]);
         // An epilogue of another type has a destination of its own.
-        let overwrites = op.operand(*input).ty() == op.result(0).ty();
+        let overwrites = op.results().iter().any(|result| op.operand(*input).ty() == result.ty());
         let root = if overwrites { chain_destination(*op, *input, rw)? } else { *op };
         formed.push(vec![(producer, Role::Producer), (root, Role::Root)]);
     }
@@ -160,7 +201,7 @@ fn read_input<'c>(op: Op<'c>, accepts: impl Fn(Op<'c>) -> bool) -> Option<usize>
         value.uses().len() == 1 && producer.is_some_and(|p| writes_in_order(p) && accepts(p))
     };
     // The last of several: the others are dispatches before this one.
-    linalg::whole_inputs(op).into_iter().rev().find(fits)
+    linalg::inputs_of_all_loops(op).into_iter().rev().find(fits)
 }
 
 /// Whether the result's dimensions are the first loops, in order.
@@ -172,23 +213,30 @@ fn writes_in_order(op: Op) -> bool {
     map.and_then(|m| m.dim_positions()).is_some_and(|d| d.iter().copied().eq(0..d.len()))
 }
 
-/// Rewrites `op` with `input` as its destination, read there.
+/// The first result of a value's type whose destination the op does not read.
+fn free_result<'c>(op: Op<'c>, value: Value<'c>) -> Option<usize> {
+    let (body, inputs) = (op.body()?, linalg::num_inputs(op));
+    (0..op.num_results()).find(|i| op.result(*i).ty() == value.ty() && body.arg(inputs + i).is_unused())
+}
+
+/// Rewrites `op` with `input` as the destination of the first result of its type, read there.
 pub(crate) fn chain_destination<'c>(op: Op<'c>, input: usize, rw: &mut Rewriter<'c>) -> Result<Op<'c>, Diagnostics> {
     let inputs = linalg::num_inputs(op);
     let destination = op.operand(input);
-    let mut operands: Vec<Value> = op.operands()[..inputs].to_vec();
+    let body = op.body().expect("invariant: a generic has a body");
+    let result = free_result(op, destination).unwrap_or(0);
+    let mut operands: Vec<Value> = op.operands();
+    operands[inputs + result] = destination;
     operands.remove(input);
-    operands.push(destination);
     let mut maps = linalg::indexing_maps(op).expect("invariant: a generic has maps");
     maps.remove(input);
-    let body = op.body().expect("invariant: a generic has a body");
-    rw.replace_all_uses(body.arg(input), body.arg(inputs));
+    rw.replace_all_uses(body.arg(input), body.arg(inputs + result));
     rw.erase_block_arg(body, input);
     let region = Region::new();
     rw.take_region(region, op.region(0));
     rw.set_point(InsertionPoint::Before(op));
     let new = rw.create(generic_spec(op, &operands, &maps, region))?;
-    rw.replace_op(op, &[new.result(0)]);
+    rw.replace_op(op, &new.results());
     Ok(new)
 }
 
@@ -199,6 +247,6 @@ fn generic_spec<'c, 'a>(
     region: Region<'c>,
 ) -> OpSpec<'c, 'a> {
     let iterators = op.attr("iterator_types").expect("invariant: a generic has iterators");
-    let (inputs, outputs) = operands.split_at(operands.len() - 1);
+    let (inputs, outputs) = operands.split_at(operands.len() - op.num_results());
     typed::linalg::generic(op.location(), typed::linalg::Operands { inputs, outputs }, maps, iterators, region)
 }

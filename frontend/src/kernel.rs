@@ -15,7 +15,7 @@ const MAX_GRID: i64 = 65_535;
 /// Dimensions of a grid.
 pub(crate) const MAX_GRID_RANK: usize = 3;
 /// Columns of a product that leave most lanes idle.
-const FEW_COLUMNS: i64 = 4;
+pub(crate) const FEW_COLUMNS: i64 = 4;
 /// Rows and columns of a large tile of a product, 64 of which an invocation has.
 const LARGE_TILE: i64 = 128;
 /// Rows and columns of a tile that is transposed: a subgroup's accesses of four bytes are whole lines on both sides.
@@ -106,6 +106,7 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     let op = dispatch.contraction().expect("invariant: the class says that there is one");
     let roles = products::contraction_loops(op).expect("invariant: a contraction");
     let all = linalg::loops(op).map(|l| l.extents).unwrap_or_default();
+    let results = op.num_results() as i64;
     let extent = |d: Option<&usize>| d.and_then(|d| all.get(*d)).copied().unwrap_or(1);
     // An upper bound of the access width; distribution narrows it for rows that are not multiples of it.
     let contiguous = [extent(roles.n.last()), extent(roles.k.last())];
@@ -130,7 +131,9 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     };
     if shuffled_subgroup(gpu).is_some() {
         let width = common_width(8, &contiguous);
-        let choice = shuffled_product(width);
+        // Several products are as many loops: a shorter pass keeps the driver's time to compile them near that of one.
+        let step = if results > 1 { 4 } else { 8 };
+        let choice = KernelChoice { reduction_step: step, ..shuffled_product(width) };
         if few {
             // Each row is a stream of memory, half of whose cache lines would be lost among 64 streams.
             return (sized(32, 32), KernelChoice { reduction_step: 16, ..choice });
@@ -143,23 +146,31 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     }
     let rows: i64 = roles.m.iter().map(|d| known(loops.extents[*d])).product();
     if rows <= FEW_ROWS && !few && !gpu.is_cpu_adapter() {
-        return (sized(rows, 256), few_rows(rows, common_width(4, &contiguous)));
+        // About as many accumulators for several products as for one, and as many workgroups.
+        let columns = 4 / (results as u64).next_power_of_two().min(4) as i64;
+        return (sized(rows, 64 * columns), few_rows(rows, columns, common_width(columns, &contiguous)));
     }
     // Twice the rows and columns of an invocation halve what it loads from workgroup memory for each product.
-    let extents = |dims: &[usize]| dims.iter().map(|d| loops.extents[*d]).collect::<Vec<_>>();
-    let is_large =
-        !gpu.is_cpu_adapter() && has_large_tiles(&extents(&roles.batch), &extents(&roles.m), &extents(&roles.n));
+    if results > 1 {
+        let choice = staged_product(4, 16, common_width(4, &contiguous), gpu);
+        return (sized(64, 32), KernelChoice { workgroup_size: [8, 16, 1], ..choice });
+    }
+    let is_large = is_large_product(&roles, &loops.extents, gpu);
     let (tile, registers, step) = if is_large { (LARGE_TILE, 8, 8) } else { (64, 4, 16) };
-    let choice = KernelChoice {
+    (sized(tile, tile), staged_product(registers, step, common_width(4, &contiguous), gpu))
+}
+
+/// A product whose factors pass through workgroup memory; each invocation has a square of the result.
+fn staged_product(registers: i64, step: i64, vector_width: i64, gpu: &GpuDescription) -> KernelChoice {
+    KernelChoice {
         class: KernelClass::Contraction,
         workgroup_size: [16, 16, 1],
         register_tile: vec![registers, registers],
         reduction_step: step,
-        vector_width: common_width(4, &contiguous),
+        vector_width,
         sharing: unshuffled(gpu),
         ..KernelChoice::default()
-    };
-    (sized(tile, tile), choice)
+    }
 }
 
 /// A product whose factors are shuffled between the lanes of a subgroup.
@@ -178,11 +189,11 @@ fn shuffled_product(vector_width: i64) -> KernelChoice {
 
 /// A product of few rows on hardware: each invocation has columns of its own, and all rows, so that copies in workgroup
 /// memory would have one reader.
-fn few_rows(rows: i64, vector_width: i64) -> KernelChoice {
+fn few_rows(rows: i64, columns: i64, vector_width: i64) -> KernelChoice {
     KernelChoice {
         class: KernelClass::Contraction,
         workgroup_size: [64, 1, 1],
-        register_tile: vec![rows, 4],
+        register_tile: vec![rows, columns],
         reduction_step: 8,
         vector_width,
         sharing: Sharing::None,
@@ -217,6 +228,12 @@ fn gpu_matvec(
     }
     tile[last] = (team.rows * team.held).clamp(1, known(loops.extents[last]));
     Some((tile, row_choice(&team, width)))
+}
+
+/// Whether a product's tiles are large on a GPU: it fills the device alone.
+pub(crate) fn is_large_product(roles: &products::ContractionLoops, extents: &[i64], gpu: &GpuDescription) -> bool {
+    let of = |dims: &[usize]| dims.iter().map(|d| extents[*d]).collect::<Vec<_>>();
+    !gpu.is_cpu_adapter() && has_large_tiles(&of(&roles.batch), &of(&roles.m), &of(&roles.n))
 }
 
 /// Whether a product of static sizes has enough tiles of [`LARGE_TILE`] rows and columns for all units of a GPU.

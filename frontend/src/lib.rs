@@ -4,8 +4,10 @@
 //!
 //! * [`import`]: a model file to canonical linalg, weights mapped; one file per step, in the order of `import/mod.rs`.
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
-//! * [`fuse`]: elementwise fusion and dispatches. `siblings`: results that read one value as one op;
-//!   `split_division`: quotients in maps as loops; `specialize`: fills
+//! * [`fuse`]: elementwise fusion and dispatches. `siblings`, `several_results`: ops that read one value, or
+//!   what one of them makes, as one op (`joined_op`);
+//!   `side_by_side`: products of one input as one op, for GPUs;
+//!   `packed_factors`: factors in blocks or parts of bytes as parts of their products, for GPUs; `split_division`: quotients in maps as loops; `specialize`: fills
 //!   and products as named ops; `softmax_maximum`: maxima that need no NaNs; `split_reduction`: long reductions in two;
 //!   `rounded_weights`: where weights of 16 bits are rounded; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`attention`]: the dispatches of an attention as one.
@@ -39,12 +41,14 @@ mod grid;
 pub mod grouped;
 pub mod import;
 mod isolate;
+mod joined_op;
 mod kernel;
 mod kernel_cpu;
 pub mod layouts;
 mod linalg;
 pub mod narrow;
 pub mod onnx;
+mod packed_factors;
 mod padded_inputs;
 mod padded_results;
 pub mod place;
@@ -54,7 +58,9 @@ mod rows;
 mod rows_form;
 mod rows_slice;
 mod rows_tile;
+mod several_results;
 mod siblings;
+mod side_by_side;
 mod softmax_maximum;
 mod specialize;
 mod split_division;

@@ -79,12 +79,19 @@ pub(crate) fn is_elementwise(op: Op) -> bool {
 
 /// The inputs that a pointwise op of one result reads by the result's map, the identity. None if it reads its destination.
 pub(crate) fn whole_inputs(op: Op) -> Vec<usize> {
+    if op.num_results() == 1 { inputs_of_all_loops(op) } else { vec![] }
+}
+
+/// As [`whole_inputs`], of an op of several results, too.
+pub(crate) fn inputs_of_all_loops(op: Op) -> Vec<usize> {
     let (Some(maps), Some(body)) = (indexing_maps(op), op.body()) else { return vec![] };
     let inputs = num_inputs(op);
-    if op.num_results() != 1 || !is_elementwise(op) || !body.arg(inputs).is_unused() {
+    let reads_destinations = (inputs..op.num_operands()).any(|i| !body.arg(i).is_unused());
+    if op.num_results() == 0 || !is_elementwise(op) || reads_destinations {
         return vec![];
     }
-    (0..inputs).filter(|i| maps[*i] == maps[inputs] && maps[*i].is_identity()).collect()
+    let in_order = maps[inputs..].iter().all(|map| map.is_identity());
+    (0..inputs).filter(|i| in_order && maps[*i].is_identity()).collect()
 }
 
 /// Of [`whole_inputs`] those of the result's type, which it can overwrite.
@@ -106,6 +113,14 @@ pub(crate) fn can_tile_loops(op: Op) -> Vec<bool> {
     let maps = indexing_maps(op).unwrap_or_default();
     let can = maps.iter().flat_map(|m| m.results()).all(|e| is_positive_sum(e) || is_constant(e));
     vec![can; maps.first().map_or(0, |m| m.num_dims())]
+}
+
+/// As [`can_tile_loops`] for the parallel loops, if no other one is tiled: a dimension that only reductions index is read
+/// whole.
+fn can_tile_parallel_loops(op: Op, parallel: &[bool]) -> bool {
+    let maps = indexing_maps(op).unwrap_or_default();
+    let is_whole = |e: AffineExpr| e.dims().iter().all(|d| !parallel[*d]);
+    maps.iter().flat_map(|m| m.results()).all(|e| is_positive_sum(e) || is_constant(e) || is_whole(e))
 }
 
 fn is_positive_sum(expr: AffineExpr) -> bool {
@@ -146,8 +161,8 @@ pub(crate) fn loops(op: Op) -> Option<Loops> {
         }
         _ => {
             let parallel = parallel_loops(op)?;
-            let tileable =
-                can_tile_loops(op).into_iter().zip(&parallel).map(|(can, parallel)| can && *parallel).collect();
+            let can = can_tile_parallel_loops(op, &parallel);
+            let tileable = parallel.into_iter().map(|parallel| can && parallel).collect();
             Some(Loops { extents: loop_extents(op)?, tileable })
         }
     }

@@ -13,7 +13,7 @@
 use crate::linalg;
 use monopour_ir::bodies::{self, MultiplyAdd};
 use monopour_ir::ops;
-use monopour_ir::{AffineExprKind, AffineMap, Attr, Module, Op, Rewriter, Value};
+use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Attr, Module, Op, Rewriter, Value};
 use std::collections::BTreeSet;
 
 /// The loops of a contraction `out += lhs * rhs`.
@@ -93,21 +93,40 @@ impl Factors {
         Some(Self { operands: [0, 1], dims: [a?, b?], out: out? })
     }
 
-    /// Functions of several operands, of which one is stored in fewer bits than it is computed in: dequantised.
+    /// Functions of several operands, of which one is stored in fewer bits than it is computed in: dequantised. Sums of
+    /// several such products, too, and several results.
     fn scaled(op: Op) -> Option<Self> {
-        if !op.is(ops::linalg::GENERIC) || op.num_results() != 1 {
+        if !op.is(ops::linalg::GENERIC) {
             return None;
         }
         let (inputs, maps) = (linalg::num_inputs(op), linalg::indexing_maps(op)?);
         let body = op.body().filter(|_| inputs > 2 && op.find_all(ops::linalg::INDEX).is_empty())?;
-        let factors = MultiplyAdd::of(body)?.factors.map(|factor| bodies::arguments(body, factor));
-        let [Some(a), Some(b)] = factors else { return None };
+        let (mut a, mut b) = (BTreeSet::new(), BTreeSet::new());
+        let results = (0..op.num_results()).map(|result| MultiplyAdd::chain_of_result(body, result));
+        for term in results.collect::<Option<Vec<_>>>()?.concat() {
+            let [left, right] = term.factors.map(|factor| bodies::arguments(body, factor));
+            a.extend(left?);
+            b.extend(right?);
+        }
         let packed = |i: usize| op.operand(i).ty().element().integer_width().is_some_and(|width| width <= 16);
-        let apart = a.is_disjoint(&b) && a.len() + b.len() == inputs && !a.contains(&inputs) && !b.contains(&inputs);
-        if !apart || !(0..inputs).any(packed) || !maps.iter().all(|m| m.is_projected_permutation()) {
+        let apart = a.is_disjoint(&b) && a.len() + b.len() == inputs;
+        let alike = maps[inputs..].iter().all(|map| *map == maps[inputs]);
+        let several = op.num_results() > 1;
+        // Positions along the result are bare loops, others of the reductions alone.
+        let parallel = linalg::parallel_loops(op)?;
+        let is_bare = |e: AffineExpr| matches!(e.kind(), AffineExprKind::Dim(_));
+        let reduces = |e: AffineExpr| e.linear(parallel.len()).is_some() && e.dims().iter().all(|d| !parallel[*d]);
+        let fits = maps.iter().all(|m| m.results().into_iter().all(|e| is_bare(e) || reduces(e)));
+        if !apart
+            || !alike
+            || !(several || (0..inputs).any(packed))
+            || !fits
+            || !maps[inputs].is_projected_permutation()
+        {
             return None;
         }
-        let positions: Vec<Vec<usize>> = maps.iter().map(|m| m.dim_positions()).collect::<Option<_>>()?;
+        let positions: Vec<Vec<usize>> =
+            maps.iter().map(|m| m.results().into_iter().flat_map(AffineExpr::dims).collect()).collect();
         let dims = [&a, &b].map(|factor| {
             let all: BTreeSet<usize> = factor.iter().flat_map(|i| positions[*i].iter().copied()).collect();
             all.into_iter().collect::<Vec<_>>()

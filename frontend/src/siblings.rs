@@ -14,10 +14,9 @@
 //! Limits: results of one static shape that the program returns, and does not read. Where the value, or another input,
 //! is the result of a reduction, its epilogue has one result, and the ops stay apart.
 
-use crate::linalg;
-use monopour_ir::typed::linalg::{Operands, generic};
-use monopour_ir::{Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Value, ops};
-use std::collections::{HashMap, HashSet};
+use crate::{joined_op, linalg};
+use monopour_ir::{DYNAMIC, Diagnostics, InsertionPoint, Module, Op, Rewriter, ops};
+use std::collections::HashSet;
 
 /// Joins where possible; returns the number of new ops.
 ///
@@ -29,7 +28,8 @@ pub(crate) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<u
     for op in module.op().find_all(ops::linalg::GENERIC) {
         let readers = if joined.contains(&op) { vec![] } else { ends(op) };
         if readers.len() > 1 {
-            join(&readers, rw)?;
+            let last = *readers.last().expect("invariant: there are several");
+            joined_op::join(&readers, InsertionPoint::Before(last), rw)?;
             joined.extend(readers);
             count += 1;
         }
@@ -82,52 +82,4 @@ fn is_alike(a: Op, b: Op) -> bool {
     extents.as_ref().is_some_and(|extents| !extents.contains(&DYNAMIC))
         && extents == linalg::loop_extents(b)
         && [a, b].into_iter().all(|op| result_map(op) == Some(true))
-}
-
-/// Replaces the ops by one, in the place of the last.
-fn join<'c>(ops: &[Op<'c>], rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
-    let last = *ops.last().expect("invariant: there are several");
-    let loc = last.location();
-    let inputs_of = |op: Op<'c>| op.operands()[..linalg::num_inputs(op)].to_vec();
-    let inputs: Vec<Value> = ops.iter().flat_map(|op| inputs_of(*op)).collect();
-    let outputs: Vec<Value> = ops.iter().map(|op| linalg::destination(*op, 0)).collect();
-    let (mut maps, mut result_maps) = (vec![], vec![]);
-    for op in ops {
-        let mut own = linalg::indexing_maps(*op).expect("invariant: a generic has maps");
-        result_maps.extend(own.pop());
-        maps.append(&mut own);
-    }
-    maps.append(&mut result_maps);
-    let arguments: Vec<_> = inputs.iter().chain(&outputs).map(|v| (v.ty().element(), loc)).collect();
-    let block = Block::new(&arguments);
-    let region = Region::new();
-    region.append(block);
-    rw.set_point(InsertionPoint::End(block));
-    let mut first = 0;
-    let mut yielded = vec![];
-    for (position, op) in ops.iter().enumerate() {
-        let body = op.body().expect("invariant: a generic has a body");
-        let count = linalg::num_inputs(*op);
-        let mut map: HashMap<Value, Value> = HashMap::new();
-        map.extend((0..count).map(|i| (body.arg(i), block.arg(first + i))));
-        map.insert(body.arg(count), block.arg(inputs.len() + position));
-        first += count;
-        for inner in body.ops() {
-            if inner.is(ops::linalg::YIELD) {
-                yielded.push(map.get(&inner.operand(0)).copied().unwrap_or(inner.operand(0)));
-                continue;
-            }
-            let copy = rw.clone_op(inner, |v| map.get(&v).copied().unwrap_or(v));
-            rw.insert(copy);
-            map.extend(inner.results().into_iter().zip(copy.results()));
-        }
-    }
-    rw.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&yielded))?;
-    let iterators = last.attr("iterator_types").expect("invariant: a generic has iterators");
-    rw.set_point(InsertionPoint::Before(last));
-    let joined = rw.create(generic(loc, Operands { inputs: &inputs, outputs: &outputs }, &maps, iterators, region))?;
-    for (op, result) in ops.iter().zip(joined.results()) {
-        rw.replace_op(*op, &[result]);
-    }
-    Ok(())
 }

@@ -148,6 +148,8 @@ fn tile_dispatches<'c>(
     for dispatch in &dispatches {
         ways.push(match linalg::loops(dispatch.root) {
             Some(loops) if matches!(dispatch.class(), KernelClass::Row | KernelClass::Attention) => Way::Rows(loops),
+            // Upstream fuses one result of a producer.
+            Some(loops) if dispatch.contraction().is_some_and(|op| op.num_results() > 1) => Way::Rows(loops),
             Some(loops) if loops.tileable.contains(&true) => {
                 let isolated = Isolated::of(dispatch, rw)?;
                 Way::Cut(
@@ -281,7 +283,13 @@ fn rows<'c>(
     options: &TileOptions<'c>,
     rw: &mut Rewriter<'c>,
 ) -> Result<(), Diagnostics> {
-    let kernel = choose(dispatch, loops, options);
+    let mut kernel = choose(dispatch, loops, options);
+    if dispatch.class() == KernelClass::Contraction {
+        // Whole loops are one tile.
+        let sizes = kernel.tile.iter().zip(&loops.extents).zip(&loops.tileable).filter(|(_, can)| **can);
+        let sizes = sizes.map(|((size, extent), _)| if *size == 0 { linalg::known(*extent) } else { *size }).collect();
+        kernel = kernel.over(sizes);
+    }
     let tile = kernel.tile.clone();
     let merged = (tile.len() + 1).saturating_sub(MAX_GRID_RANK);
     if merged > 1 && !grid::may_merge(&loops.extents[..merged]) {

@@ -22,12 +22,41 @@ pub struct MultiplyAdd<'c> {
 impl<'c> MultiplyAdd<'c> {
     /// The body's factors; `None` for another body.
     pub fn of(body: Block<'c>) -> Option<Self> {
-        let add = yielded(body)?.defining_op().filter(|op| op.is(ops::arith::ADDF))?;
-        let last = body.num_args().checked_sub(1)?;
-        let product = other(add, body.arg(last))?.defining_op().filter(|op| op.is(ops::arith::MULF))?;
-        let factors = [product.operand(0), product.operand(1)];
-        let free = |value: &Value<'c>| arguments(body, *value).is_some_and(|found| !found.contains(&last));
-        factors.iter().all(free).then_some(Self { factors })
+        let terms = Self::chain_of(body)?;
+        (terms.len() == 1).then(|| terms[0])
+    }
+
+    /// The products of the body `((out + a * b) + c * d) + ..`, in order; `None` for another body.
+    pub fn chain_of(body: Block<'c>) -> Option<Vec<Self>> {
+        Self::chain_of_result(body, 0).filter(|_| yielded(body).is_some())
+    }
+
+    /// As [`Self::chain_of`], of one of several results, of which each has its own `out`.
+    pub fn chain_of_result(body: Block<'c>, result: usize) -> Option<Vec<Self>> {
+        let end = body.terminator()?;
+        let inputs = body.num_args().checked_sub(end.num_operands())?;
+        let last = inputs + result;
+        let free =
+            |value: &Value<'c>| arguments(body, *value).is_some_and(|found| found.range(inputs..).next().is_none());
+        let mut terms = vec![];
+        let mut sum = (result < end.num_operands()).then(|| end.operand(result))?;
+        while terms.is_empty() || sum != body.arg(last) {
+            let add = sum.defining_op().filter(|op| op.is(ops::arith::ADDF) && op.block() == Some(body))?;
+            let is_product = |value: &Value<'c>| {
+                let factors = value.defining_op().filter(|op| op.is(ops::arith::MULF))?.operands();
+                factors.iter().all(free).then(|| [factors[0], factors[1]])
+            };
+            let (left, right) = (add.operand(0), add.operand(1));
+            let (factors, rest) = match (is_product(&left), is_product(&right)) {
+                (_, Some(factors)) if right != body.arg(last) => (factors, left),
+                (Some(factors), _) => (factors, right),
+                _ => return None,
+            };
+            terms.push(Self { factors });
+            sum = rest;
+        }
+        terms.reverse();
+        Some(terms)
     }
 }
 

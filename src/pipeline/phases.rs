@@ -42,7 +42,8 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Resul
         frontend::unfold::run(&stage.model.module, cpu)?;
         frontend::widen::run(&stage.model.module, &mut stage.model.weights)?;
     }
-    frontend::fuse::run_for(&stage.model.module, job.is_gpu())?;
+    let gpu = if let TargetDescription::Gpu(gpu) = job.target { Some(gpu) } else { None };
+    frontend::fuse::run_for(&stage.model.module, gpu)?;
     if let TargetDescription::Cpu(cpu) = job.target {
         frontend::collapse_lines::run(&stage.model.module, cpu)?;
     }

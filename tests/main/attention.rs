@@ -193,7 +193,9 @@ fn attention_of_half_precision_is_one_dispatch() {
     for backend in [Some(Monopour::cpu()), Monopour::gpu()].into_iter().flatten() {
         let (found, dispatches) = run(true, &backend);
         // The input is rounded first.
-        assert_eq!(dispatches, Some(6), "{}", backend.name());
+        // GPUs have queries, keys and values in one.
+        let expected_dispatches = if backend.name() == "cpu" { 6 } else { 4 };
+        assert_eq!(dispatches, Some(expected_dispatches), "{}", backend.name());
         let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(worst > 0.0 && worst < 4e-3, "{}: {worst:e}", backend.name());
     }

@@ -65,6 +65,21 @@ fn a_diamond_with_two_results_is_one_dispatch() {
 }
 
 #[test]
+fn a_returned_sum_and_its_maximum_are_one_dispatch() {
+    check("returned_sum", (1, 0), 0);
+}
+
+#[test]
+fn queries_keys_and_values_of_one_input_are_one_dispatch() {
+    check("qkv", (1, 0), 0);
+}
+
+#[test]
+fn a_gated_product_is_one_dispatch() {
+    check("gated", (1, 0), 0);
+}
+
+#[test]
 fn an_epilogue_whose_bias_and_residual_are_read_twice_is_one_dispatch() {
     check("residual_gate", (1, 0), 0);
 }

@@ -6,10 +6,39 @@
 
 use super::code::Code;
 use super::evaluate::Evaluator;
+use super::model::TileOp;
 use crate::error;
 use monopour_ir::ops;
-use monopour_ir::{Diagnostics, InsertionPoint, Op, Type, Value, WalkOrder};
-use std::collections::HashMap;
+use monopour_ir::{Block, Diagnostics, InsertionPoint, Op, Type, Value, WalkOrder};
+use std::collections::{HashMap, HashSet};
+
+/// The ops of a body that some of its results need, and the values of these results.
+pub(super) fn needed<'c>(body: Block<'c>, results: &[usize]) -> (HashSet<Op<'c>>, Vec<Value<'c>>) {
+    let yielded = body.terminator().map(Op::operands).unwrap_or_default();
+    let yielded: Vec<Value> = results.iter().filter_map(|result| yielded.get(*result).copied()).collect();
+    let mut found: HashSet<Op> = HashSet::new();
+    let mut next: Vec<Value> = yielded.clone();
+    while let Some(value) = next.pop() {
+        let def = value.defining_op().filter(|def| def.block() == Some(body));
+        if let Some(def) = def.filter(|def| !found.contains(def)) {
+            next.extend(def.operands());
+            found.insert(def);
+        }
+    }
+    (found, yielded)
+}
+
+/// The operands, by position, that some results of an op are computed of.
+pub(super) fn read_by(op: &TileOp, results: &[usize]) -> HashSet<usize> {
+    let Some(body) = op.body.filter(|_| results.len() < op.outputs().len()) else {
+        return (0..op.operands.len()).collect();
+    };
+    let (ops, yielded) = needed(body, results);
+    let read = ops.into_iter().flat_map(Op::operands).chain(yielded);
+    let position =
+        |value: Value| value.as_block_arg().filter(|(block, _)| *block == body).map(|(_, position)| position);
+    read.filter_map(position).collect()
+}
 
 /// Copies one op of a linalg body for `lanes` elements at once.
 pub(super) fn copy_op<'c>(

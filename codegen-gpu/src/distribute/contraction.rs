@@ -13,6 +13,9 @@
 //! `gpu.shuffle` with constant lanes broadcasts it, so no value is loaded twice. *Private*: invocations form a grid over the
 //! tile and each loads its operands, from the inputs or from copies in workgroup memory (`stage`).
 //!
+//! Several products of one input are one op with as many results: an accumulator each, and one load of what they share;
+//! on software adapters one result after the other.
+//!
 //! Groups in front of it that fill and copy to local buffers compute inputs in workgroup memory, before a barrier: the tiles of
 //! padded inputs.
 //!
@@ -33,7 +36,7 @@ use super::fitted::FittedChoice;
 use super::groups::{self, Group};
 use super::iterations;
 use super::locals::{self, Scratch};
-use super::model::{Base, Model, Source, TileOp};
+use super::model::{Base, Model, Operand, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use super::types::is_short_float;
 use axes::{Axes, Extent, Input};
@@ -70,6 +73,8 @@ struct Plan<'c, 'm> {
     /// Lanes of accesses along the columns.
     lanes: u32,
     tile: Tile,
+    /// Whether the results are accumulated one after the other: registers are few, and loads from the caches near.
+    in_turn: bool,
     /// Per side of the choice.
     stages: Vec<Option<Stage<'c>>>,
 }
@@ -111,7 +116,7 @@ fn plan<'c, 'm>(
         return Err(Declined::NotOneReduction);
     };
     let (before, after) = (ops[..at].to_vec(), ops[at + 1..].to_vec());
-    if op.outputs().len() != 1 || !ops.iter().all(|op| is_plain(op)) {
+    if !are_alike(op.outputs()) || !ops.iter().all(|op| is_plain(op)) {
         return Err(Declined::NotPlain);
     }
     let written: Vec<Base> = before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(body, o.source)).collect();
@@ -119,17 +124,12 @@ fn plan<'c, 'm>(
     let (axes, shared_lanes) = shared_axes(body, op, &inputs, kernel)?;
     let evaluator = &Evaluator { along: axes.column, ..body.clone() };
     let (rows, columns) = (axes.extent(axes.row), axes.extent(axes.column));
-    let vectors =
-        |o: &&TileOp| if std::ptr::eq(*o, *op) { is_vectorizable_with(o, &PACKED) } else { is_vectorizable(o) };
-    let widest = match ops.iter().all(vectors) {
-        // Workgroup memory has no wider vectors.
-        true if kernel.staged => kernel.vector_width.min(4),
-        true => kernel.vector_width,
-        false => 1,
-    };
+    let widest = widest_lanes(&ops, op, kernel);
     let writer = after.last().unwrap_or(op);
     let lanes = column_lanes(evaluator, writer, &columns, shared_lanes, widest);
-    let tile = geometry(kernel, shared_lanes, &rows, &columns, lanes)?;
+    let in_turn = device.is_cpu_adapter();
+    let results = if in_turn { 1 } else { op.outputs().len() };
+    let tile = geometry(kernel, shared_lanes, &rows, &columns, (lanes, results))?;
     let most_iterations = if device.is_cpu_adapter() { iterations::MOST } else { i64::MAX };
     let setting = Setting { evaluator, op, axes: &axes, inputs: &inputs, kernel, tile, lanes, widest, most_iterations };
     let choice = setting.choose();
@@ -149,8 +149,21 @@ fn plan<'c, 'm>(
         choice,
         lanes,
         tile,
+        in_turn,
         stages,
     })
+}
+
+/// The most lanes of an access that the bodies allow: those of 8 and 16 bits are packed in the op with reductions alone.
+fn widest_lanes(ops: &[&TileOp], op: &TileOp, kernel: &FittedChoice) -> u32 {
+    let vectors =
+        |o: &&TileOp| if std::ptr::eq(*o, op) { is_vectorizable_with(o, &PACKED) } else { is_vectorizable(o) };
+    match ops.iter().all(vectors) {
+        // Workgroup memory has no wider vectors.
+        true if kernel.staged => kernel.vector_width.min(4),
+        true => kernel.vector_width,
+        false => 1,
+    }
 }
 
 /// The axes, and the lanes that share operands: those without columns are shuffled between them.
@@ -212,6 +225,13 @@ fn base(evaluator: &Evaluator<'_, '_>, source: Source) -> Option<Base> {
     }
 }
 
+/// Whether all results are indexed by the loops of the first.
+fn are_alike(outputs: &[Operand]) -> bool {
+    let same =
+        |o: &Operand| o.map.len() == outputs[0].map.len() && o.map.iter().zip(&outputs[0].map).all(|(a, b)| a == b);
+    !outputs.is_empty() && outputs.iter().all(same)
+}
+
 /// Arithmetic on scalars outside of loops.
 fn is_plain(op: &TileOp) -> bool {
     op.body.is_none_or(|body| {
@@ -250,7 +270,7 @@ fn geometry(
     shared: Option<u32>,
     rows: &Extent,
     columns: &Extent,
-    lanes: u32,
+    (lanes, results): (u32, usize),
 ) -> Result<Tile, Declined> {
     let (Some(m), Some(n)) = (rows.bound(), columns.bound()) else { return Err(Declined::UnboundedTile) };
     let invocations = kernel.invocations();
@@ -271,7 +291,7 @@ fn geometry(
     let threads_m = invocations / threads_n;
     let rows = wanted(2, if shared.is_some() { 16 } else { 4 }).min(m).clamp(1, MAX_ACCUMULATORS);
     let column_groups = ceil_div(wanted(1, 8), lanes).min(ceil_div(n, threads_n * lanes)).max(1);
-    if rows * column_groups * lanes > MAX_ACCUMULATORS {
+    if rows * column_groups * lanes * results as i64 > MAX_ACCUMULATORS {
         return Err(Declined::RegisterTile);
     }
     Ok(Tile {
@@ -352,7 +372,7 @@ impl<'c> Plan<'c, '_> {
             merge(side.slice, side.lanes);
         }
         let pointwise = self.before.iter().chain(&self.after).flat_map(|op| op.operands.iter().map(move |o| (*op, o)));
-        for (op, operand) in pointwise.chain([(self.op, &self.op.outputs()[0])]) {
+        for (op, operand) in pointwise.chain(self.op.outputs().iter().map(|o| (self.op, o))) {
             let Source::Slice(s) = operand.source else { continue };
             let wide = evaluator.reach(op, operand, s, self.lanes) == Reach::Wide;
             merge(s, if wide { self.lanes } else { 1 });

@@ -179,6 +179,27 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         Err(error::not_a_tile(op.op, "its body does not yield"))
     }
 
+    /// As [`Self::apply`], some results of an op without positions in its body: what the others alone read is left out.
+    pub(super) fn apply_results(
+        &self,
+        code: &mut Code<'c, '_>,
+        op: &TileOp<'c>,
+        args: Vec<Option<Value<'c>>>,
+        results: &[usize],
+        lanes: u32,
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
+        let Some(body) = op.body.filter(|_| results.len() < op.outputs().len()) else {
+            return self.apply(code, op, args, &[], lanes);
+        };
+        let args = body.args().into_iter().zip(args);
+        let mut map: HashMap<Value, Value> = args.filter_map(|(arg, value)| Some((arg, value?))).collect();
+        let (needed, yielded) = body::needed(body, results);
+        for inner in body.ops().into_iter().filter(|inner| needed.contains(inner)) {
+            body::copy_op(self, code, inner, &[], lanes, &mut map)?;
+        }
+        Ok(yielded.iter().map(|v| *map.get(v).unwrap_or(v)).collect())
+    }
+
     /// Value of an operand at the given loop values: from a register if the slice was written here, else from memory.
     pub(super) fn operand(
         &self,

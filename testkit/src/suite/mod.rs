@@ -24,12 +24,15 @@ mod layouts;
 mod math;
 mod matmul;
 mod mlp;
+mod packed_blocks;
 mod packed_weights;
 mod packs;
 mod plain;
 mod reduce;
 mod reshape;
 mod rows;
+mod several_results;
+mod side_by_side;
 mod slices;
 mod tensors;
 mod types;
@@ -161,12 +164,15 @@ pub fn all() -> Vec<Case> {
         broadcast::cases,
         reduce::cases,
         rows::cases,
+        several_results::cases,
         contract::cases,
         convolution::cases,
+        side_by_side::cases,
         slices::cases,
         reshape::cases,
         gather::cases,
         guards::cases,
+        packed_blocks::cases,
         packed_weights::cases,
         packs::cases,
         attention::cases,

@@ -193,7 +193,8 @@ impl<'c> Setting<'c, '_, '_> {
         let tile = &self.tile;
         let loads =
             choice.sides.iter().map(|s| self.loads(s, choice.step) * (LOAD_COST + ELEMENT_COST * i64::from(s.lanes)));
-        let accumulators = tile.rows * tile.column_groups * i64::from(self.lanes);
+        let results = self.op.outputs().len() as i64;
+        let accumulators = tile.rows * tile.column_groups * i64::from(self.lanes) * results;
         (loads.sum::<i64>() + accumulators * ACCUMULATOR_COST + PASS_COST) * 1000 / choice.step
     }
 

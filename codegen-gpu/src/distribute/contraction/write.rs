@@ -1,5 +1,6 @@
 //! Emits a planned reduction: positions, loop nest, epilogue, stores.
 
+use super::super::body;
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Point};
 use super::super::fitted::FittedChoice;
@@ -164,12 +165,15 @@ fn register_tile<'c>(
         }
     }
     let initial = points.iter().map(|p| initial(code, evaluator, plan, p)).collect::<Result<Vec<_>, _>>()?;
-    let sums = accumulate(code, evaluator, plan, (who, place), initial)?;
-    let Source::Slice(result) = plan.op.outputs()[0].source else { return Ok(()) };
+    let sums = accumulate(code, evaluator, plan, (who, place), &initial)?;
     // Invocations that are clamped into range do not read what another one stores.
     let in_place = writes_what_it_reads(evaluator, plan);
-    for (point, sum) in points.iter_mut().zip(sums) {
-        point.held.insert(result, sum);
+    for (i, point) in points.iter_mut().enumerate() {
+        for (output, sums) in plan.op.outputs().iter().zip(&sums) {
+            if let Source::Slice(result) = output.source {
+                point.held.insert(result, sums[i]);
+            }
+        }
         for op in plan.after.iter().filter(|_| !in_place) {
             evaluator.evaluate(code, op, point)?;
         }
@@ -210,21 +214,25 @@ fn writes_what_it_reads(evaluator: &Evaluator<'_, '_>, plan: &Plan<'_, '_>) -> b
     false
 }
 
-/// The accumulator's initial value: what an op before wrote, else loaded.
+/// The accumulators' initial values, one per result: what an op before wrote, else loaded.
 fn initial<'c>(
     code: &mut Code<'c, '_>,
     evaluator: &Evaluator<'c, '_>,
     plan: &Plan<'c, '_>,
     point: &Point<'c>,
-) -> Result<Value<'c>, Diagnostics> {
+) -> Result<Vec<Value<'c>>, Diagnostics> {
     let outer = plan.op.outer.as_ref().expect("invariant: planned");
     let zero = code.c(0);
     let mut loops = vec![zero; plan.op.sizes.len()];
     for (l, c) in outer.iter().zip(&point.coordinates) {
         loops[*l] = *c;
     }
-    let value = evaluator.operand(code, plan.op, &plan.op.outputs()[0], &loops, point)?;
-    Ok(code.broadcast(value, plan.lanes))
+    let mut values = vec![];
+    for output in plan.op.outputs() {
+        let value = evaluator.operand(code, plan.op, output, &loops, point)?;
+        values.push(code.broadcast(value, plan.lanes));
+    }
+    Ok(values)
 }
 
 /// Context of the loops over the reductions.
@@ -232,25 +240,55 @@ struct Nest<'c, 'p, 'm> {
     evaluator: &'p Evaluator<'c, 'm>,
     plan: &'p Plan<'c, 'm>,
     place: &'p Place<'c>,
-    /// Per input; staged ones load from the copy.
-    streams: Vec<Stream<'c, 'p>>,
+    /// The results that it accumulates.
+    results: Vec<usize>,
+    /// Per input; staged ones load from the copy. `None`: of other results.
+    streams: Vec<Option<Stream<'c, 'p>>>,
     fills: Vec<Option<Fill<'c, 'p>>>,
     /// The reductions that are not stepped.
     others: Vec<Extent<'c>>,
 }
 
+/// The sums of each result, per point; `initial` per point.
 fn accumulate<'c>(
     code: &mut Code<'c, '_>,
     evaluator: &Evaluator<'c, '_>,
     plan: &Plan<'c, '_>,
     (who, place): (&Who<'c>, &Place<'c>),
-    initial: Vec<Value<'c>>,
+    initial: &[Vec<Value<'c>>],
+) -> Result<Vec<Vec<Value<'c>>>, Diagnostics> {
+    let all: Vec<usize> = (0..plan.op.outputs().len()).collect();
+    let rounds = if plan.in_turn { all.chunks(1) } else { all.chunks(all.len()) };
+    let mut sums = vec![];
+    for results in rounds {
+        let first: Vec<Value> = initial.iter().flat_map(|values| results.iter().map(|r| values[*r])).collect();
+        let round = accumulate_results(code, evaluator, plan, (who, place, results), &first)?;
+        for i in 0..results.len() {
+            sums.push(round.iter().skip(i).step_by(results.len()).copied().collect());
+        }
+    }
+    Ok(sums)
+}
+
+/// As [`accumulate`], of some results: per point, in their order.
+fn accumulate_results<'c>(
+    code: &mut Code<'c, '_>,
+    evaluator: &Evaluator<'c, '_>,
+    plan: &Plan<'c, '_>,
+    (who, place, results): (&Who<'c>, &Place<'c>, &[usize]),
+    initial: &[Value<'c>],
 ) -> Result<Vec<Value<'c>>, Diagnostics> {
     let choice = &plan.choice;
+    let read = body::read_by(plan.op, results);
     let (mut streams, mut fills) = (vec![], vec![]);
     for ((side, stage), copy) in choice.sides.iter().zip(&plan.stages).zip(&who.copies) {
-        let read = stage.as_ref().map_or(side, |s| &s.side);
-        streams.push(Stream::new(code, evaluator, plan, read, place, *copy));
+        if !read.contains(&side.operand) {
+            streams.push(None);
+            fills.push(None);
+            continue;
+        }
+        let source = stage.as_ref().map_or(side, |s| &s.side);
+        streams.push(Some(Stream::new(code, evaluator, plan, source, place, *copy)));
         fills.push(stage.as_ref().zip(*copy).map(|(stage, buffer)| {
             let base = load::first(code, evaluator, plan, side, place);
             Fill { stage, source: side, buffer, base }
@@ -258,9 +296,9 @@ fn accumulate<'c>(
     }
     let others = plan.axes.reductions.iter().enumerate().filter(|(r, _)| *r != choice.stepped);
     let others = others.map(|(_, r)| r.extent).collect();
-    let nest = Nest { evaluator, plan, place, streams, fills, others };
+    let nest = Nest { evaluator, plan, place, results: results.to_vec(), streams, fills, others };
     let parts = vec![code.c(0); choice.sides.len()];
-    nest.level(code, 0, &parts, &initial)
+    nest.level(code, 0, &parts, initial)
 }
 
 impl<'c> Nest<'c, '_, '_> {
@@ -341,25 +379,27 @@ impl<'c> Nest<'c, '_, '_> {
         self.fill(code, parts, k)?;
         let zero = code.c(0);
         let streams = self.streams.iter().zip(parts).zip(&self.fills);
-        let loaded: Vec<Loaded> = streams
+        let loaded: Vec<Option<Loaded>> = streams
             .map(|((stream, part), fill)| {
                 let (part, k) = if fill.is_some() { (zero, zero) } else { (*part, k) };
-                stream.load(code, evaluator, plan, part, k, count)
+                stream.as_ref().map(|stream| stream.load(code, evaluator, plan, part, k, count))
             })
             .collect();
         let groups = plan.tile.column_groups as usize;
         let mut out = Vec::with_capacity(carried.len());
-        for (i, first) in carried.iter().enumerate() {
-            let mut sum = *first;
+        for (i, first) in carried.chunks(self.results.len()).enumerate() {
+            let mut sums = first.to_vec();
             for q in 0..count as usize {
-                let streams = self.streams.iter().zip(&loaded);
-                let factors: Vec<Value> =
-                    streams.map(|(s, loaded)| s.factor(code, plan, loaded, i / groups, i % groups, q)).collect();
-                let args = self.arguments(&factors, sum);
-                let results = evaluator.apply(code, plan.op, args, &[], plan.lanes)?;
-                sum = code.broadcast(results[0], plan.lanes);
+                let mut factor = |(s, loaded): (&Option<Stream<'c, '_>>, &Option<Loaded<'c>>)| {
+                    let (s, loaded) = s.as_ref().zip(loaded.as_ref())?;
+                    Some(s.factor(code, plan, loaded, i / groups, i % groups, q))
+                };
+                let factors: Vec<Option<Value>> = self.streams.iter().zip(&loaded).map(&mut factor).collect();
+                let args = self.arguments(&factors, &sums);
+                let results = evaluator.apply_results(code, plan.op, args, &self.results, plan.lanes)?;
+                sums = results.into_iter().map(|sum| code.broadcast(sum, plan.lanes)).collect();
             }
-            out.push(sum);
+            out.extend(sums);
         }
         Ok(out)
     }
@@ -379,8 +419,8 @@ impl<'c> Nest<'c, '_, '_> {
         code.barrier()
     }
 
-    /// The arguments of the op's body: inputs from memory, scalars, the accumulator.
-    fn arguments(&self, factors: &[Value<'c>], sum: Value<'c>) -> Vec<Option<Value<'c>>> {
+    /// The arguments of the op's body: inputs from memory, scalars, the accumulators.
+    fn arguments(&self, factors: &[Option<Value<'c>>], sums: &[Value<'c>]) -> Vec<Option<Value<'c>>> {
         let op = self.plan.op;
         let mut args: Vec<Option<Value>> = op
             .operands
@@ -391,9 +431,11 @@ impl<'c> Nest<'c, '_, '_> {
             })
             .collect();
         for (side, factor) in self.plan.choice.sides.iter().zip(factors) {
-            args[side.operand] = Some(*factor);
+            args[side.operand] = *factor;
         }
-        args[op.num_inputs] = Some(sum);
+        for (result, sum) in self.results.iter().zip(sums) {
+            args[op.num_inputs + result] = Some(*sum);
+        }
         args
     }
 }
