@@ -12,7 +12,7 @@
 //!
 //! Requires: what [`crate::products::normalize`] ensures.
 //! Ensures: the ops between those of a group neither depend on it and are read by it.
-//! Limits: equal static loops, and sums in f32. Three products at most, whose accumulators an invocation holds, and as many buffers as the
+//! Limits: products that are read together, equal static loops, and sums in f32. Three products at most, whose accumulators an invocation holds, and as many buffers as the
 //! device binds. On hardware not products that fill the device alone: larger register tiles gain more there. On software
 //! adapters not long ones, beside which a dispatch costs nothing.
 
@@ -30,6 +30,8 @@ use tracing::trace;
 
 /// Products of a group.
 const MOST: usize = 3;
+/// Readers of a product that are looked at.
+const MOST_READERS: usize = 64;
 /// Multiplications from which on products stay apart on software adapters: a dispatch takes some tens of microseconds
 /// there, this many multiplications a third of a millisecond.
 const LONG_PRODUCT: i64 = 1 << 23;
@@ -93,7 +95,7 @@ fn find<'c>(graph: &mut BlockGraph<'c>, gpu: &GpuDescription) -> Vec<Group<'c>> 
                 group = if larger.is_independent() && graph.is_convex(&members) { larger } else { group };
             }
         }
-        if group.products.len() > 1 && group.is_whole() {
+        if group.products.len() > 1 && group.is_whole() && group.is_read_together() {
             taken.extend(group.members());
             graph.unite(&group.members());
             groups.push(group);
@@ -106,12 +108,15 @@ impl<'c> Key<'c> {
     fn of(op: Op<'c>, gpu: &GpuDescription) -> Option<Self> {
         let loops = products::contraction_loops(op).filter(|_| op.num_results() == 1)?;
         let extents = linalg::loops(op)?.extents;
+        if extents.iter().any(|extent| *extent == DYNAMIC || *extent < 1) {
+            return None;
+        }
         let columns: i64 = loops.n.iter().map(|d| extents[*d]).product();
         let work = extents.iter().fold(1i64, |all, extent| all.saturating_mul(linalg::known(*extent)));
         let is_long = gpu.is_cpu_adapter() && work > LONG_PRODUCT;
         let is_alone = columns <= kernel::FEW_COLUMNS || is_long || kernel::is_large_product(&loops, &extents, gpu);
         let is_f32 = op.result(0).ty().element().float_width() == Some(32);
-        if extents.iter().any(|extent| *extent == DYNAMIC || *extent < 1) || is_alone || !is_f32 {
+        if is_alone || !is_f32 {
             return None;
         }
         let maps = maps_of(op)?;
@@ -160,6 +165,18 @@ impl<'c> Group<'c> {
         })
     }
 
+    /// Whether an op reads two of the products, or the program returns two. Else one may be dead before the next one is made, and
+    /// together they take more memory.
+    fn is_read_together(&self) -> bool {
+        let mut readers: HashSet<Op> = HashSet::new();
+        self.products.iter().any(|product| {
+            let own = readers_of(product.result(0));
+            let is_shared = own.iter().any(|op| readers.contains(op));
+            readers.extend(own);
+            is_shared
+        })
+    }
+
     /// Whether no product reads what the group makes.
     fn is_independent(&self) -> bool {
         let members = self.members();
@@ -198,6 +215,20 @@ impl<'c> Group<'c> {
         }
         Ok(())
     }
+}
+
+/// The ops that read a value, also through reshapes and elementwise ops.
+fn readers_of(value: Value<'_>) -> HashSet<Op<'_>> {
+    let (mut found, mut values) = (HashSet::new(), vec![value]);
+    while let Some(value) = values.pop() {
+        for op in value.uses().into_iter().map(|used| used.op) {
+            let passes = op.dialect() == "tensor" || linalg::is_elementwise(op);
+            if found.len() < MOST_READERS && found.insert(op) && passes {
+                values.extend(op.results());
+            }
+        }
+    }
+    found
 }
 
 /// The maps of a generic or a matmul.

@@ -118,26 +118,20 @@ fn planted_defects_are_found_on_an_h200() {
               attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 3
               attention/plain/2x1x65x17: kernel main_dispatch_0: Semantics 0
-            Index: 87 of 101 found
+            Index: 83 of 95 found
               matmul/bias_relu/10x65x65: kernel main_dispatch_0: Index 160
+              reduce/minimum_row/f32/7x65: kernel main_dispatch_0: Index 0
+              reduce/minimum_row/f32/7x65: kernel main_dispatch_0: Index 1
               reduce/and_row/i1/7x65: kernel main_dispatch_0: Index 0
               reduce/and_row/i1/7x65: kernel main_dispatch_0: Index 4
               reduce/and_row/i1/7x65: kernel main_dispatch_0: Index 8
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 0
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 2
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 4
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 6
               contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Index 12
               convolution/conv_2d_nhwc_hwcf/1x3x3x10_3x3x10x10_s1_d1: kernel main_dispatch_0: Index 36
               convolution/conv_2d_nhwc_hwcf/1x3x3x10_3x3x10x10_s1_d1: kernel main_dispatch_0: Index 60
               convolution/conv_2d_nhwc_hwcf/1x20x20x3_2x2x3x10_s3_d1: kernel main_dispatch_0: Index 30
               gather/lookup/i32/1x9/5: kernel main_dispatch_0: Index 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
-            Layout: 55 of 59 found
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 1
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 2
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 3
-              slices/insert_plain/3x5x7/1x5x3_1x1x1: kernel main_dispatch_0: Layout 0
+            Layout: 51 of 51 found
         "#]],
     );
 }
@@ -148,38 +142,33 @@ fn planted_defects_are_found_on_intel() {
     check(
         &intel(),
         &expect![[r#"
-            Barrier: 44 of 49 found
+            Barrier: 42 of 47 found
               contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Barrier 0
               contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Barrier 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 3
               attention/plain/2x1x65x17: kernel main_dispatch_0: Barrier 0
-            Semantics: 44 of 49 found
+            Semantics: 42 of 47 found
               contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Semantics 0
               contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Semantics 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 3
               attention/plain/2x1x65x17: kernel main_dispatch_0: Semantics 0
-            Index: 93 of 107 found
+            Index: 90 of 103 found
               matmul/bias_relu/10x65x65: kernel main_dispatch_0: Index 160
+              reduce/minimum_row/f32/7x65: kernel main_dispatch_0: Index 4
+              reduce/minimum_row/f32/7x65: kernel main_dispatch_0: Index 8
               reduce/and_row/i1/7x65: kernel main_dispatch_0: Index 0
               reduce/and_row/i1/7x65: kernel main_dispatch_0: Index 4
               reduce/and_row/i1/7x65: kernel main_dispatch_0: Index 8
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 0
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 4
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 20
-              rows/scaled_softmax/7x33: kernel main_dispatch_0: Index 12
+              rows/log_softmax/2x3x33: kernel main_dispatch_0: Index 12
               contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Index 12
               convolution/conv_2d_nhwc_hwcf/1x3x3x10_3x3x10x10_s1_d1: kernel main_dispatch_0: Index 36
               convolution/conv_2d_nhwc_hwcf/1x3x3x10_3x3x10x10_s1_d1: kernel main_dispatch_0: Index 60
               convolution/conv_2d_nhwc_hwcf/1x20x20x3_2x2x3x10_s3_d1: kernel main_dispatch_0: Index 30
               gather/lookup/i32/1x9/5: kernel main_dispatch_0: Index 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
-            Layout: 55 of 59 found
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 1
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 2
-              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 3
-              slices/insert_plain/3x5x7/1x5x3_1x1x1: kernel main_dispatch_0: Layout 0
+            Layout: 52 of 52 found
         "#]],
     );
 }
