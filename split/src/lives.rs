@@ -37,9 +37,10 @@ struct Access {
 }
 
 impl Access {
-    /// Another use by the same op; two parts may be the same.
+    /// Another use by the same op; two parts may be the same. Of two that are written and are not, no size is known.
     fn add(&mut self, other: Self) {
-        self.bytes = self.bytes.max(other.bytes);
+        let are_two = self.writes && other.writes && self.place != other.place;
+        self.bytes = self.bytes.max(other.bytes).filter(|_| !are_two);
         self.place = match (self.writes, other.writes) {
             (true, true) => self.place.take().filter(|place| other.place.as_ref() == Some(place)),
             (true, false) => self.place.take(),
@@ -172,11 +173,11 @@ impl<'c> Facts<'c> {
         let name = name.unwrap_or(op.name()).to_owned();
         let mut step = Step::default();
         let copied = call.and_then(Op::callee).and_then(|name| self.copying.get(name).copied());
-        let is_held = |(buffer, access): &&(Value<'c>, Access)| {
-            let held = self.holds.get(buffer).filter(|_| access.reads);
-            held.is_none_or(|held| self.graph.values[*held].origin == Origin::ReadOnly)
+        let is_input = |buffer: &Value<'c>| {
+            self.holds.get(buffer).is_some_and(|held| self.graph.values[*held].origin == Origin::ReadOnly)
         };
-        let copied_input = copied.filter(|_| used.len() == 2 && used.iter().all(|of| is_held(&of)));
+        let copied_input =
+            copied.filter(|_| used.len() == 2 && used.iter().all(|(buffer, access)| !access.reads || is_input(buffer)));
         for (buffer, access) in &used {
             let whole = buffer.ty().static_size_bytes();
             if !is_dispatch && access.reads && access.writes {
