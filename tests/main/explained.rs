@@ -97,6 +97,29 @@ fn what_is_explained_is_what_random_programs_count() {
     assert!(compared > 0 && decided_by_a_run * 10 <= compared, "{decided_by_a_run} of {compared} numbers are open");
 }
 
+/// Inputs that are copied into parts that lie apart cost a copy each; one that is copied over the other may save its bytes.
+#[test]
+fn copies_of_inputs_into_parts_are_bounded() {
+    let program = |second: u64| {
+        format!(
+            "func.func @main(%x: tensor<12x8xf32>, %a: tensor<4x8xf32>, %b: tensor<4x8xf32>) -> tensor<12x8xf32> {{
+  %one = tensor.insert_slice %a into %x[0, 0] [4, 8] [1, 1] : tensor<4x8xf32> into tensor<12x8xf32>
+  %two = tensor.insert_slice %b into %one[{second}, 0] [4, 8] [1, 1] : tensor<4x8xf32> into tensor<12x8xf32>
+  return %two : tensor<12x8xf32>
+}}"
+        )
+    };
+    for (_, target) in devices() {
+        for (second, least) in [(8, (2, 256)), (4, (2, 256)), (2, (1, 128))] {
+            let options =
+                CompileOptions { targets: vec![target.clone()], donate: vec!["arg0".to_owned()], ..Default::default() };
+            let compiled = compile(program(second).as_bytes(), "parts.mlir", &options).unwrap();
+            let bounds = explain::explain(&compiled.program)[0].bounds;
+            assert_eq!((bounds.copies, bounds.copied_bytes), least, "at {second}: {bounds:?}");
+        }
+    }
+}
+
 /// The parts of a run's memory are all that a session takes from the device.
 #[test]
 fn memory_by_use_is_all_of_it() {
