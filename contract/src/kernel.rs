@@ -88,6 +88,8 @@ texts! {
         Subgroup = "subgroup",
         /// Workgroup memory, between barriers.
         Workgroup = "workgroup",
+        /// Workgroup memory, from which subgroups load cooperative matrices.
+        Cooperative = "cooperative",
     }
 }
 

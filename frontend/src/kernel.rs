@@ -7,8 +7,8 @@ use crate::dispatch::Dispatch;
 use crate::linalg::{self, Loops, known};
 use crate::{attention, products};
 use monopour_contract::{KernelChoice, KernelClass, Sharing};
-use monopour_ir::{Attr, Context, DYNAMIC, Op};
-use monopour_program::GpuDescription;
+use monopour_ir::{Attr, Context, DYNAMIC, Op, Type, Value};
+use monopour_program::{GpuDescription, GpuFeature};
 
 /// Workgroups per dimension that every API takes.
 const MAX_GRID: i64 = 65_535;
@@ -155,9 +155,45 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         let choice = staged_product(4, 16, common_width(4, &contiguous), gpu);
         return (sized(64, 32), KernelChoice { workgroup_size: [8, 16, 1], ..choice });
     }
+    if let Some((tile, choice)) = cooperative_product(op, &roles, &all, gpu) {
+        return (sized(tile, tile), choice);
+    }
     let is_large = is_large_product(&roles, &loops.extents, gpu);
     let (tile, registers, step) = if is_large { (LARGE_TILE, 8, 8) } else { (64, 4, 16) };
     (sized(tile, tile), staged_product(registers, step, common_width(4, &contiguous), gpu))
+}
+
+/// A product of halves on cooperative matrices, of enough rows and columns: their tiles.
+fn cooperative_product<'c>(
+    op: Op<'c>,
+    roles: &products::ContractionLoops,
+    extents: &[i64],
+    gpu: &GpuDescription,
+) -> Option<(i64, KernelChoice)> {
+    let is_there = gpu.has(GpuFeature::CooperativeMatrix) && !gpu.has_wide_halves();
+    let lanes = i64::from(gpu.exact_subgroup_size().filter(|_| is_there)?);
+    let half = Type::f16(op.context());
+    let element = |value: Value<'c>| value.ty().element();
+    let of_halves = op.num_results() == 1
+        && linalg::num_inputs(op) == 2
+        && (0..2).all(|i| element(op.operand(i)) == half)
+        && element(op.result(0)).float_width() == Some(32);
+    let product =
+        |dims: &[usize]| dims.iter().try_fold(1i64, |n, d| Some(n * extents.get(*d).filter(|e| **e != DYNAMIC)?));
+    let (rows, columns, depth) = (product(&roles.m)?, product(&roles.n)?, product(&roles.k)?);
+    // Half of a small tile must not be idle, and a step of the reduction not be padding.
+    let fits = rows >= 48 && columns >= 48 && depth >= 16 && columns % 4 == 0 && depth % 4 == 0;
+    if !of_halves || !fits {
+        return None;
+    }
+    let is_large = is_large_product(roles, extents, gpu);
+    let choice = KernelChoice {
+        workgroup_size: [4 * lanes as i32, 1, 1],
+        sharing: Sharing::Cooperative,
+        subgroup_size: Some(lanes),
+        ..staged_product(8, 32, 4, gpu)
+    };
+    Some((if is_large { LARGE_TILE } else { 64 }, choice))
 }
 
 /// A product whose factors pass through workgroup memory; each invocation has a square of the result.

@@ -96,7 +96,7 @@ pub enum GpuFeature {
     Immediates,
     /// Atomic addition on f32.
     Float32Atomic,
-    /// Cooperative matrices.
+    /// Cooperative matrices of 16 rows and columns, of a subgroup: factors of f16, sums of f32.
     CooperativeMatrix,
     /// Timestamps at pass boundaries and between dispatches; never required by a kernel.
     Timestamps,

@@ -18,7 +18,7 @@ mod scopes;
 const BACKENDS: wgpu::Backends = wgpu::Backends::VULKAN.union(wgpu::Backends::METAL).union(wgpu::Backends::DX12);
 
 /// Each feature of kernels or the runtime, with wgpu's name.
-const FEATURES: [(GpuFeature, Features); 10] = [
+const FEATURES: [(GpuFeature, Features); 11] = [
     (GpuFeature::Subgroup, Features::SUBGROUP),
     (GpuFeature::SubgroupBarrier, Features::SUBGROUP_BARRIER),
     (GpuFeature::F16, Features::SHADER_F16),
@@ -27,6 +27,7 @@ const FEATURES: [(GpuFeature, Features); 10] = [
     (GpuFeature::Int64, Features::SHADER_INT64),
     (GpuFeature::Immediates, Features::IMMEDIATES),
     (GpuFeature::Float32Atomic, Features::SHADER_FLOAT32_ATOMIC),
+    (GpuFeature::CooperativeMatrix, Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
     (GpuFeature::Timestamps, Features::TIMESTAMP_QUERY),
     (GpuFeature::PassthroughShaders, Features::PASSTHROUGH_SHADERS),
 ];
@@ -133,8 +134,21 @@ fn rank(device_type: DeviceType) -> u32 {
 
 /// The description of an adapter; `None` for one of an unused backend.
 fn describe(adapter: &wgpu::Adapter) -> Option<GpuDescription> {
-    let description = describe_as(&adapter.get_info(), adapter.features(), &adapter.limits());
+    let mut features = adapter.features();
+    features.set(Features::EXPERIMENTAL_COOPERATIVE_MATRIX, has_matrices_of_halves(adapter));
+    let description = describe_as(&adapter.get_info(), features, &adapter.limits());
     description.backend.is_some().then_some(description)
+}
+
+/// Whether a subgroup multiplies matrices of f16, of 16 rows and columns, and sums in f32.
+fn has_matrices_of_halves(adapter: &wgpu::Adapter) -> bool {
+    let is_offered = adapter.features().contains(Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
+    let fits = |shape: &wgpu::CooperativeMatrixProperties| {
+        let types = (shape.ab_type, shape.cr_type);
+        [shape.m_size, shape.n_size, shape.k_size] == [16; 3]
+            && types == (wgpu::CooperativeScalarType::F16, wgpu::CooperativeScalarType::F32)
+    };
+    is_offered && adapter.cooperative_matrix_properties().iter().any(fits)
 }
 
 /// The description of a device with these features and limits.

@@ -20,6 +20,12 @@ pub(crate) fn passthrough_module(device: &wgpu::Device, kernel: &GpuKernel) -> w
     unsafe { device.create_shader_module_passthrough(descriptor) }
 }
 
+/// Leave to ask for features that the device API calls experimental: cooperative matrices are one.
+pub(crate) fn experimental_features() -> wgpu::ExperimentalFeatures {
+    // SAFETY: only kernels of trusted programs use them, which the compiler has validated; others are refused.
+    unsafe { wgpu::ExperimentalFeatures::enabled() }
+}
+
 /// A module from WGSL, validated, without run-time checks.
 pub(crate) fn trusted_module(device: &wgpu::Device, name: &str, wgsl: &str) -> wgpu::ShaderModule {
     let source = wgpu::ShaderSource::Wgsl(Cow::Borrowed(wgsl));

@@ -22,7 +22,7 @@
 //! Ragged edges: loads are clamped into the slice, stores are guarded; the reduction is finished by one partial step.
 //! Requires: a last group that holds exactly one op with reductions, its other ops pointwise. Declines otherwise, with a reason.
 
-mod axes;
+pub(super) mod axes;
 mod load;
 mod sides;
 mod stage;

@@ -3,7 +3,7 @@
 use crate::error;
 use monopour_contract::{KernelChoice, KernelClass, Sharing, attributes};
 use monopour_ir::{Diagnostics, Op};
-use monopour_program::GpuDescription;
+use monopour_program::{GpuDescription, GpuFeature};
 
 /// Most iterations of an unrolled pass: more only slow drivers down.
 const MAX_REDUCTION_STEP: i64 = 32;
@@ -25,6 +25,8 @@ pub(super) struct FittedChoice {
     pub(super) shared_lanes: Option<u32>,
     /// Whether operands are staged in workgroup memory.
     pub(super) staged: bool,
+    /// Subgroup size for cooperative matrices; `None`: they are not asked for, or not there.
+    pub(super) cooperative: Option<i64>,
     /// Whether f16 is computed in f16.
     pub(super) native_halves: bool,
 }
@@ -41,7 +43,7 @@ impl FittedChoice {
             return Err(error::over_limit(func, "invocations per workgroup", invocations as u64, offered as u64));
         }
         // Eight lanes are four words of 64 bits: there is none for eight halves that stay halves.
-        let has_eight = device.has(monopour_program::GpuFeature::Int64) && device.has_wide_halves();
+        let has_eight = device.has(GpuFeature::Int64) && device.has_wide_halves();
         let widest = if has_eight { 8 } else { 4 };
         // Lane counts are powers of two.
         let vector_width = 1 << choice.vector_width.clamp(1, widest).ilog2();
@@ -51,7 +53,8 @@ impl FittedChoice {
             reduction_step: choice.reduction_step.clamp(1, MAX_REDUCTION_STEP),
             vector_width,
             shared_lanes: shared_lanes(&choice, device),
-            staged: choice.sharing == Sharing::Workgroup,
+            staged: matches!(choice.sharing, Sharing::Workgroup | Sharing::Cooperative),
+            cooperative: cooperative_lanes(&choice, device),
             native_halves: !device.has_wide_halves(),
             register_tile: choice.register_tile,
         })
@@ -71,4 +74,14 @@ fn shared_lanes(choice: &KernelChoice, device: &GpuDescription) -> Option<u32> {
         && choice.subgroup_size.is_none_or(|asked| asked == lanes)
         && choice.invocations() % lanes == 0;
     fits.then_some(exact)
+}
+
+/// Cooperative matrices are of whole subgroups of one known size.
+fn cooperative_lanes(choice: &KernelChoice, device: &GpuDescription) -> Option<i64> {
+    let lanes = i64::from(device.exact_subgroup_size()?);
+    let fits = choice.sharing == Sharing::Cooperative
+        && device.has(GpuFeature::CooperativeMatrix)
+        && !device.has_wide_halves()
+        && choice.invocations() % lanes == 0;
+    fits.then_some(lanes)
 }

@@ -65,6 +65,12 @@ pub(super) enum Declined {
     UnboundedTile,
     /// More accumulators than an invocation holds.
     RegisterTile,
+    /// A product of other factors than halves, or summed in another type than f32.
+    NotHalves,
+    /// A factor whose neighbours do not lie side by side, four at a time.
+    NotInVectors,
+    /// A tile that the subgroups do not share evenly.
+    UnevenSubgroups,
     /// A body of the class attention that is no softmax between two products.
     NotAttention,
     /// No op of a row kernel has reductions.
@@ -122,6 +128,9 @@ impl fmt::Display for Declined {
             Declined::InnerNotReduction => "its inner loops are not reductions",
             Declined::UnboundedTile => "the tile has no known bound",
             Declined::RegisterTile => "the register tile is too large",
+            Declined::NotHalves => "the factors are not f16, or the sums not f32",
+            Declined::NotInVectors => "a factor is not contiguous in vectors of four",
+            Declined::UnevenSubgroups => "the subgroups do not share the tile evenly",
             Declined::NotAttention => {
                 "the body is not a softmax between two products, with one row loop of several rows"
             }

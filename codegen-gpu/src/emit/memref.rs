@@ -176,6 +176,7 @@ pub(super) fn load<'c>(
     let shape = types::shape(kernel, op, op.result(0).ty())?;
     let (buffer, index) = found(kernel, op, buffer, indices)?;
     if let Layout::Packed { bits, words } = buffer.layout {
+        let index = kernel.one(index);
         let place = packed::Place { array: buffer.pointer, index, bits, words };
         let short = ShortFloat::of(kernel, op.result(0).ty());
         let lowered = packed::load(kernel, op, place, (shape, short))?;
@@ -208,6 +209,7 @@ pub(super) fn store<'c>(
     let (buffer, index) = found(kernel, op, buffer, indices)?;
     let value = kernel.operand(op, 0);
     if let Layout::Packed { bits, words } = buffer.layout {
+        let index = kernel.one(index);
         let place = packed::Place { array: buffer.pointer, index, bits, words };
         let short = ShortFloat::of(kernel, op.operand(0).ty());
         return packed::store(kernel, op, place, value, (shape, short));
@@ -237,28 +239,62 @@ fn index_words(kernel: &mut Kernel, low: Ex) -> Ex {
 }
 
 /// The buffer and its linear index.
-fn found(kernel: &Kernel, op: Op, buffer: Value, indices: &[Value]) -> Result<(Buffer, Ex), Diagnostics> {
+fn found<'c>(
+    kernel: &Kernel<'c>,
+    op: Op<'c>,
+    buffer: Value<'c>,
+    indices: &[Value<'c>],
+) -> Result<(Buffer, Value<'c>), Diagnostics> {
     let found = kernel
         .buffer(buffer)
         .ok_or_else(|| error::unsupported_type(op, buffer.ty(), "it is neither an argument nor a local allocation"))?;
     let &[index] = indices else {
         return Err(error::unsupported_type(op, buffer.ty(), "memory in a kernel has rank 1"));
     };
-    Ok((found, kernel.one(index)))
+    Ok((found, index))
 }
 
 /// Pointer to the array entry that holds the element at `index`.
-fn entry<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, buffer: Buffer, index: Ex, lanes: u32) -> Result<Ex, Diagnostics> {
+fn entry<'c>(
+    kernel: &mut Kernel<'c>,
+    op: Op<'c>,
+    buffer: Buffer,
+    index: Value<'c>,
+    lanes: u32,
+) -> Result<Ex, Diagnostics> {
     if buffer.lanes != lanes {
         return Err(error::mixed_lanes(op, buffer.lanes, lanes));
     }
-    let mut index = index;
-    if lanes > 1 {
-        // Lane counts are powers of two and indices are not negative.
-        let shift = kernel.u32(lanes.trailing_zeros());
-        index = kernel.binary(B::ShiftRight, index, shift);
-    }
+    let index = if lanes == 1 { kernel.one(index) } else { in_vectors(kernel, index, lanes) };
     Ok(kernel.add(Expression::Access { base: buffer.pointer, index }))
+}
+
+/// An index in vectors of so many elements, a power of two; no index is negative. What is added at last is divided for
+/// itself: drivers make it an offset of the access, so that accesses side by side share an address.
+fn in_vectors<'c>(kernel: &mut Kernel<'c>, index: Value<'c>, lanes: u32) -> Ex {
+    let sum = index.defining_op().filter(|op| op.is(ops::arith::ADDI)).map(|op| (op.operand(0), op.operand(1)));
+    let parts = sum.and_then(|(a, b)| Some((a, b.constant_int()?)).or_else(|| Some((b, a.constant_int()?))));
+    let whole = parts.filter(|(_, added)| *added > 0 && added % i64::from(lanes) == 0);
+    if let Some((rest, added)) = whole {
+        let rest = in_vectors(kernel, rest, lanes);
+        let added = kernel.i32((added / i64::from(lanes)) as i32);
+        return kernel.binary(B::Add, rest, added);
+    }
+    let index = kernel.one(index);
+    let shift = kernel.u32(lanes.trailing_zeros());
+    kernel.binary(B::ShiftRight, index, shift)
+}
+
+/// Pointer to the array entry in which a matrix begins, and the elements of an entry.
+pub(super) fn matrix_entry<'c>(
+    kernel: &mut Kernel<'c>,
+    op: Op<'c>,
+    buffer: Value<'c>,
+    index: Value<'c>,
+) -> Result<(Ex, u32), Diagnostics> {
+    let (found, index) = found(kernel, op, buffer, &[index])?;
+    let pointer = entry(kernel, op, found, index, found.lanes)?;
+    Ok((pointer, found.lanes))
 }
 
 /// A `vec4<u64>` to the planes of even and odd elements.

@@ -11,7 +11,8 @@
 //! The op set: `arith`, `math` on scalars and on vectors of 2, 4 or 8 lanes; `scf.{for,if,while}`; `memref.{load,store}` and
 //! `vector.{load,store}` at one linear index into an argument or a `memref.alloca` (workgroup or private);
 //! `vector.{broadcast,splat,extract,insert,from_elements,shuffle,bitcast,fma}`;
-//! `gpu.{block_id,thread_id,grid_dim,lane_id,subgroup_id,subgroup_size,shuffle,subgroup_reduce,subgroup_broadcast,barrier}`.
+//! `gpu.{block_id,thread_id,grid_dim,lane_id,subgroup_id,subgroup_size,shuffle,subgroup_reduce,subgroup_broadcast,barrier}`;
+//! `gpu.subgroup_mma_{load_matrix,store_matrix,compute,constant_matrix}` on workgroup memory.
 //!
 //! Representation: `index` is i32 (no buffer has 2^31 elements: bindings end at 2 GiB) and takes eight bytes in a buffer,
 //! signless integers are signed, integers of 2 to 31 bits are sign-extended i32. i1 is bool; in a buffer it is a byte of
@@ -21,12 +22,13 @@
 //! `vec4<u64>` in memory: on adapters with 64-bit integers one wide access costs as much as a narrow one.
 //!
 //! The files: one per dialect (`arith`, `math`, `memref`, `vector`, `scf`, `gpu`), `module` (the builder), `types`,
-//! `scalars` (scalar arguments), `convert`, `bits`, the representations `narrow`, `packed`, `short_float`
+//! `scalars` (scalar arguments), `cooperative` (matrices), `convert`, `bits`, the representations `narrow`, `packed`, `short_float`
 //! (bf16, f16) and `wide` (f64), and `words` (passes over SPIR-V).
 
 mod arith;
 mod bits;
 mod convert;
+mod cooperative;
 mod gpu;
 mod math;
 mod memref;
@@ -164,6 +166,7 @@ fn emit_op<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         "scf" => scf::emit(kernel, op),
         "memref" => memref::emit(kernel, op),
         "vector" => vector::emit(kernel, op),
+        "gpu" if op.name().starts_with("gpu.subgroup_mma_") => cooperative::emit(kernel, op),
         "gpu" => gpu::emit(kernel, op),
         _ => Err(error::unsupported_op(op)),
     }
@@ -202,6 +205,7 @@ fn validate(module: &naga::Module) -> Result<naga::valid::ModuleInfo, String> {
         | Capabilities::SHADER_FLOAT16_IN_FLOAT32
         | Capabilities::FLOAT64
         | Capabilities::SUBGROUP
+        | Capabilities::COOPERATIVE_MATRIX
         | Capabilities::IMMEDIATES;
     let result = Validator::new(ValidationFlags::all(), capabilities).validate(module);
     result.map_err(|e| format!("{}: {}", e.as_inner(), cause(e.as_inner())))

@@ -64,6 +64,8 @@ pub(super) struct Kernel<'c> {
     builtins: HashMap<BuiltIn, Ex>,
     values: HashMap<Value<'c>, Lowered>,
     buffers: HashMap<Value<'c>, Buffer>,
+    /// Variables of matrices that are updated in place.
+    matrices: HashMap<Value<'c>, Ex>,
     pub(super) features: BTreeSet<GpuFeature>,
     /// Whether f16 is f32 in registers.
     pub(super) wide_halves: bool,
@@ -87,6 +89,7 @@ impl<'c> Kernel<'c> {
             builtins: HashMap::new(),
             values: HashMap::new(),
             buffers: HashMap::new(),
+            matrices: HashMap::new(),
             features: BTreeSet::new(),
         }
     }
@@ -128,6 +131,14 @@ impl<'c> Kernel<'c> {
     }
     pub(super) fn operand(&self, op: Op<'c>, index: usize) -> Lowered {
         self.get(op.operand(index))
+    }
+    /// The value is what the variable holds.
+    pub(super) fn set_matrix(&mut self, value: Value<'c>, variable: Ex) {
+        self.matrices.insert(value, variable);
+    }
+    /// The variable that holds a matrix.
+    pub(super) fn matrix(&self, value: Value<'c>) -> Option<Ex> {
+        self.matrices.get(&value).copied()
     }
     pub(super) fn set_buffer(&mut self, value: Value<'c>, buffer: Buffer) {
         self.buffers.insert(value, buffer);

@@ -1,7 +1,7 @@
 //! Structured control flow. Values that cross a region's boundary are in local variables.
 
 use super::module::{Ex, Kernel, Lowered};
-use super::{emit_block, types};
+use super::{cooperative, emit_block, types};
 use crate::error;
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -12,6 +12,8 @@ use naga::{BinaryOperator as B, Statement};
 struct Slot<'c> {
     value: Value<'c>,
     planes: Vec<Ex>,
+    /// A cooperative matrix, which is read where it is used.
+    is_matrix: bool,
 }
 
 pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
@@ -28,19 +30,29 @@ fn slots<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, values: &[Value<'c>]) -> Resul
     values
         .iter()
         .map(|value| {
+            if let Some(ty) = cooperative::matrix_type(kernel, op, value.ty())? {
+                return Ok(Slot { value: *value, planes: vec![kernel.local(ty)], is_matrix: true });
+            }
             let shape = types::shape(kernel, op, value.ty())?;
             let ty = kernel.plane_type(shape);
             let count = if shape.lanes == 8 { 2 } else { 1 };
-            Ok(Slot { value: *value, planes: (0..count).map(|_| kernel.local(ty)).collect() })
+            Ok(Slot { value: *value, planes: (0..count).map(|_| kernel.local(ty)).collect(), is_matrix: false })
         })
         .collect()
 }
 
 fn write<'c>(kernel: &mut Kernel<'c>, slots: &[Slot<'c>], values: &[Value<'c>]) {
     for (slot, value) in slots.iter().zip(values) {
-        let planes = match kernel.get(*value) {
-            Lowered::One(e) => vec![e],
-            Lowered::Planes(e) => e.to_vec(),
+        let held = kernel.matrix(*value);
+        if held == Some(slot.planes[0]) {
+            continue;
+        }
+        let planes = match held {
+            Some(variable) => vec![kernel.load(variable)],
+            None => match kernel.get(*value) {
+                Lowered::One(e) => vec![e],
+                Lowered::Planes(e) => e.to_vec(),
+            },
         };
         for (pointer, plane) in slot.planes.iter().zip(planes) {
             kernel.store(*pointer, plane);
@@ -51,6 +63,10 @@ fn write<'c>(kernel: &mut Kernel<'c>, slots: &[Slot<'c>], values: &[Value<'c>]) 
 /// Loads every slot as `values[i]`.
 fn read<'c>(kernel: &mut Kernel<'c>, slots: &[Slot<'c>], values: &[Value<'c>]) {
     for (slot, value) in slots.iter().zip(values) {
+        if slot.is_matrix {
+            kernel.set_matrix(*value, slot.planes[0]);
+            continue;
+        }
         let loaded: Vec<Ex> = slot.planes.iter().map(|p| kernel.load(*p)).collect();
         let lowered = if loaded.len() == 2 { Lowered::Planes([loaded[0], loaded[1]]) } else { Lowered::One(loaded[0]) };
         kernel.set(*value, lowered);

@@ -49,39 +49,39 @@ fn kernel(@builtin(workgroup_id) workgroup_: vec3<u32>, @builtin(local_invocatio
             let _e76 = local_5;
             let _e78 = ((((_e31 * 48i) + (_e29 * 32i)) + (_e54 * 16i)) + ((_e64 * 48i) + _e73));
             let _e82 = arg0_[(_e78 >> 2u)];
-            let _e87 = arg0_[((_e78 + 4i) >> 2u)];
-            let _e92 = arg0_[((_e78 + 8i) >> 2u)];
-            let _e97 = arg0_[((_e78 + 12i) >> 2u)];
-            let _e100 = (_e60 + ((_e64 * 1536i) + (_e73 * 64i)));
-            let _e104 = arg1_[(_e100 >> 2u)];
-            let _e109 = arg1_[((_e100 + 64i) >> 2u)];
-            let _e114 = arg1_[((_e100 + 128i) >> 2u)];
-            let _e119 = arg1_[((_e100 + 192i) >> 2u)];
-            let _e124 = arg1_[((_e100 + 256i) >> 2u)];
-            let _e129 = arg1_[((_e100 + 320i) >> 2u)];
-            let _e134 = arg1_[((_e100 + 384i) >> 2u)];
-            let _e139 = arg1_[((_e100 + 448i) >> 2u)];
-            local_4 = ((((((((_e75 + (vec4(_e82.x) * _e104)) + (vec4(_e82.y) * _e109)) + (vec4(_e82.z) * _e114)) + (vec4(_e82.w) * _e119)) + (vec4(_e87.x) * _e124)) + (vec4(_e87.y) * _e129)) + (vec4(_e87.z) * _e134)) + (vec4(_e87.w) * _e139));
-            local_5 = ((((((((_e76 + (vec4(_e92.x) * _e104)) + (vec4(_e92.y) * _e109)) + (vec4(_e92.z) * _e114)) + (vec4(_e92.w) * _e119)) + (vec4(_e97.x) * _e124)) + (vec4(_e97.y) * _e129)) + (vec4(_e97.z) * _e134)) + (vec4(_e97.w) * _e139));
+            let _e89 = arg0_[((_e78 >> 2u) + 1i)];
+            let _e96 = arg0_[((_e78 >> 2u) + 2i)];
+            let _e103 = arg0_[((_e78 >> 2u) + 3i)];
+            let _e106 = (_e60 + ((_e64 * 1536i) + (_e73 * 64i)));
+            let _e110 = arg1_[(_e106 >> 2u)];
+            let _e117 = arg1_[((_e106 >> 2u) + 16i)];
+            let _e124 = arg1_[((_e106 >> 2u) + 32i)];
+            let _e131 = arg1_[((_e106 >> 2u) + 48i)];
+            let _e138 = arg1_[((_e106 >> 2u) + 64i)];
+            let _e145 = arg1_[((_e106 >> 2u) + 80i)];
+            let _e152 = arg1_[((_e106 >> 2u) + 96i)];
+            let _e159 = arg1_[((_e106 >> 2u) + 112i)];
+            local_4 = ((((((((_e75 + (vec4(_e82.x) * _e110)) + (vec4(_e82.y) * _e117)) + (vec4(_e82.z) * _e124)) + (vec4(_e82.w) * _e131)) + (vec4(_e89.x) * _e138)) + (vec4(_e89.y) * _e145)) + (vec4(_e89.z) * _e152)) + (vec4(_e89.w) * _e159));
+            local_5 = ((((((((_e76 + (vec4(_e96.x) * _e110)) + (vec4(_e96.y) * _e117)) + (vec4(_e96.z) * _e124)) + (vec4(_e96.w) * _e131)) + (vec4(_e103.x) * _e138)) + (vec4(_e103.y) * _e145)) + (vec4(_e103.z) * _e152)) + (vec4(_e103.w) * _e159));
             continuing {
-                let _e204 = local_3;
-                local_3 = (_e204 + 8i);
+                let _e224 = local_3;
+                local_3 = (_e224 + 8i);
             }
         }
-        let _e206 = local_4;
-        let _e207 = local_5;
-        local_1 = _e206;
-        local_2 = _e207;
+        let _e226 = local_4;
+        let _e227 = local_5;
+        local_1 = _e226;
+        local_2 = _e227;
         continuing {
-            let _e208 = local;
-            local = (_e208 + 1i);
+            let _e228 = local;
+            local = (_e228 + 1i);
         }
     }
-    let _e210 = local_1;
-    let _e211 = local_2;
-    let _e215 = arg3_[(_e60 >> 2u)];
-    let _e216 = (_e210 + _e215);
-    let _e226 = (_e211 + _e215);
-    arg2_[(((_e39 + (_e54 * 128i)) + _e56) >> 2u)] = select(max(_e216, _e5), _e216, ((bitcast<vec4<u32>>(_e216) & vec4(2147483647u)) > vec4(2139095040u)));
-    arg2_[(((_e39 + (((_e54 * 2i) + 1i) * 64i)) + _e56) >> 2u)] = select(max(_e226, _e5), _e226, ((bitcast<vec4<u32>>(_e226) & vec4(2147483647u)) > vec4(2139095040u)));
+    let _e230 = local_1;
+    let _e231 = local_2;
+    let _e235 = arg3_[(_e60 >> 2u)];
+    let _e236 = (_e230 + _e235);
+    let _e246 = (_e231 + _e235);
+    arg2_[(((_e39 + (_e54 * 128i)) + _e56) >> 2u)] = select(max(_e236, _e5), _e236, ((bitcast<vec4<u32>>(_e236) & vec4(2147483647u)) > vec4(2139095040u)));
+    arg2_[(((_e39 + (((_e54 * 2i) + 1i) * 64i)) + _e56) >> 2u)] = select(max(_e246, _e5), _e246, ((bitcast<vec4<u32>>(_e246) & vec4(2147483647u)) > vec4(2139095040u)));
 }

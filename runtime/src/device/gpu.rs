@@ -9,6 +9,7 @@ use wgpu::Features;
 use super::{describe_as, features_of, scopes};
 use crate::disk_cache::DiskCache;
 use crate::error::Error;
+use crate::hal;
 
 /// How long a mapping that another thread makes is awaited before a further poll, and how often.
 const LOOK_AFTER: Duration = Duration::from_millis(5);
@@ -45,6 +46,7 @@ impl GpuDevice {
             label: Some("monopour"),
             required_features,
             required_limits,
+            experimental_features: hal::experimental_features(),
             ..Default::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
@@ -76,7 +78,9 @@ impl GpuDevice {
         if let Some((limit, offered)) = needed.into_iter().find(|(_, offered)| *offered == 0) {
             return Err(Error::Limit { subject: "a device for kernels".into(), limit, needed: 1, offered });
         }
-        let description = Arc::new(describe_as(&info, device.features(), &limits));
+        // Which matrices there are only the adapter knows.
+        let features = device.features() - Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        let description = Arc::new(describe_as(&info, features, &limits));
         let lost = Arc::default();
         let mut gpu = GpuDevice { device, queue, description, limits, disk_cache: None, lost, is_guest: true };
         gpu.disk_cache = gpu.scoped("the pipeline cache", || Ok(DiskCache::open(&gpu.device, &info)))?.map(Arc::new);

@@ -16,7 +16,7 @@ const FEW_COLUMNS: i64 = 4;
 
 /// Trip count of a loop.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Extent<'c> {
+pub(in super::super) enum Extent<'c> {
     Known(i64),
     Depends(Size<'c>),
 }
@@ -25,25 +25,25 @@ impl<'c> Extent<'c> {
     fn of(size: &Size<'c>) -> Self {
         size.exact().map_or(Self::Depends(*size), Self::Known)
     }
-    pub(super) fn exact(&self) -> Option<i64> {
+    pub(in super::super) fn exact(&self) -> Option<i64> {
         match self {
             Self::Known(n) => Some(*n),
             Self::Depends(_) => None,
         }
     }
-    pub(super) fn bound(&self) -> Option<i64> {
+    pub(in super::super) fn bound(&self) -> Option<i64> {
         match self {
             Self::Known(n) => Some(*n),
             Self::Depends(size) => size.facts.bound,
         }
     }
-    pub(super) fn divisor(&self) -> i64 {
+    pub(in super::super) fn divisor(&self) -> i64 {
         match self {
             Self::Known(n) => *n,
             Self::Depends(size) => size.facts.divisor,
         }
     }
-    pub(super) fn value(&self, code: &mut Code<'c, '_>) -> Value<'c> {
+    pub(in super::super) fn value(&self, code: &mut Code<'c, '_>) -> Value<'c> {
         match self {
             Self::Known(n) => code.c(*n),
             Self::Depends(size) => size.value,
@@ -53,44 +53,44 @@ impl<'c> Extent<'c> {
 
 /// An input that the op's body reads.
 #[derive(Clone, Debug)]
-pub(super) struct Input<'c> {
+pub(in super::super) struct Input<'c> {
     /// Position among the op's operands.
-    pub(super) operand: usize,
-    pub(super) slice: usize,
+    pub(in super::super) operand: usize,
+    pub(in super::super) slice: usize,
     /// Stride in elements, per loop of the op.
-    pub(super) strides: Vec<Stride<'c>>,
-    pub(super) constant: i64,
+    pub(in super::super) strides: Vec<Stride<'c>>,
+    pub(in super::super) constant: i64,
 }
 
 /// A reduction, or several merged ones.
 #[derive(Clone, Debug)]
-pub(super) struct Reduction<'c> {
-    pub(super) extent: Extent<'c>,
+pub(in super::super) struct Reduction<'c> {
+    pub(in super::super) extent: Extent<'c>,
     /// Stride in elements, per input.
-    pub(super) strides: Vec<Stride<'c>>,
+    pub(in super::super) strides: Vec<Stride<'c>>,
 }
 
 /// The sorted loops.
 #[derive(Clone, Debug)]
-pub(super) struct Axes<'c> {
+pub(in super::super) struct Axes<'c> {
     /// Coordinates of the result; `None`: all extents are 1.
-    pub(super) row: Option<usize>,
-    pub(super) column: Option<usize>,
-    pub(super) serial: Vec<usize>,
+    pub(in super::super) row: Option<usize>,
+    pub(in super::super) column: Option<usize>,
+    pub(in super::super) serial: Vec<usize>,
     /// Per coordinate of the result.
-    pub(super) extents: Vec<Extent<'c>>,
-    pub(super) reductions: Vec<Reduction<'c>>,
+    pub(in super::super) extents: Vec<Extent<'c>>,
+    pub(in super::super) reductions: Vec<Reduction<'c>>,
 }
 
 impl<'c> Axes<'c> {
     /// Extent of rows or columns; 1 if there are none.
-    pub(super) fn extent(&self, coordinate: Option<usize>) -> Extent<'c> {
+    pub(in super::super) fn extent(&self, coordinate: Option<usize>) -> Extent<'c> {
         coordinate.map_or(Extent::Known(1), |c| self.extents[c])
     }
 }
 
 /// The inputs that the body reads: buffers that the tile does not write, and the local ones in `padded`.
-pub(super) fn inputs<'c>(
+pub(in super::super) fn inputs<'c>(
     evaluator: &Evaluator<'c, '_>,
     op: &TileOp<'c>,
     written: &[Base],
@@ -116,7 +116,7 @@ pub(super) fn inputs<'c>(
 }
 
 /// Sorts the loops of an op. `lanes` is the number of lanes along the columns.
-pub(super) fn axes<'c>(op: &TileOp<'c>, inputs: &[Input<'c>], lanes: i64) -> Result<Axes<'c>, Declined> {
+pub(in super::super) fn axes<'c>(op: &TileOp<'c>, inputs: &[Input<'c>], lanes: i64) -> Result<Axes<'c>, Declined> {
     let outer = op.outer.clone().ok_or(Declined::ResultNotIndexed)?;
     let inner = op.inner();
     if inner.is_empty() || inner.iter().any(|l| op.parallel[*l]) {

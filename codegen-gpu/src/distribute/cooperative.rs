@@ -1,0 +1,323 @@
+//! Products of halves on cooperative matrices: matrices of 16 x 16 that a subgroup holds, multiplied as one.
+//!
+//! Before: `linalg.fill`, one product of two f16 factors that is summed in f32, elementwise generics, all on one tile.
+//! After: a loop over the reduction in steps; per step the invocations copy both factors to workgroup memory, and each
+//! subgroup loads matrices of them and adds their products to its part of the tile. The next step's values are loaded into
+//! registers before the products, so that memory works meanwhile. At the end the sums pass through workgroup memory, one or
+//! two matrices of each subgroup at a time, because no invocation knows the elements of a matrix that it holds; there the
+//! epilogue is computed, in vectors of neighbours.
+//!
+//! Workgroup memory is kept small: on an H200 (driver 580) one workgroup of 36 KiB is on a unit at a time where two of 35 KiB
+//! are, and takes 1.7 times as long.
+//!
+//! A factor is copied in the order that it has in memory, along its rows or along its columns, and loaded in that order.
+//! Lines in workgroup memory are sixteen bytes apart from a power of two, and begin in other banks.
+//!
+//! Ragged edges: rows and columns are clamped into range, and what is out of it is not stored; of the reduction, zeros are
+//! copied.
+//! Requires: subgroups of one known size, f16 and [`monopour_program::GpuFeature::CooperativeMatrix`]; a static reduction; both factors
+//! contiguous in vectors of four. Declines otherwise.
+
+mod write;
+
+use super::code::Code;
+use super::contraction::axes::{self, Axes, Extent, Input};
+use super::evaluate::{Evaluator, Reach, is_vectorizable};
+use super::fitted::FittedChoice;
+use super::groups;
+use super::locals::Scratch;
+use super::model::{Base, Source, TileOp};
+use super::strategy::{Declined, KernelPlan, Site, Strategy};
+use super::stride::Stride;
+use monopour_contract::KernelClass;
+use monopour_ir::ops;
+use monopour_ir::{Diagnostics, Type, Value};
+use monopour_program::GpuDescription;
+use std::collections::HashMap;
+
+/// Rows and columns of a matrix.
+const MATRIX: i64 = 16;
+/// Halves of one access.
+const HALVES: i64 = 4;
+/// Halves between the lines of a copy, beyond their length.
+const SKEW: i64 = 8;
+/// Elements between the lines of the sums, beyond their length.
+const SUMS_SKEW: i64 = 4;
+/// Most matrices of a subgroup whose sums are in workgroup memory at once.
+const MOST_SUMMED: i64 = 2;
+
+/// One factor.
+#[derive(Clone, Debug)]
+struct Factor<'c> {
+    slice: usize,
+    /// Strides in elements along its rows or columns of the result, and along the reduction.
+    position: Stride<'c>,
+    k: Stride<'c>,
+    constant: i64,
+    /// Whether neighbours lie along the reduction.
+    along_k: bool,
+}
+
+/// The tile, and the parts of its subgroups.
+#[derive(Clone, Copy, Debug)]
+struct Tile {
+    rows: i64,
+    columns: i64,
+    /// Iterations of the reduction per step.
+    step: i64,
+    invocations: i64,
+    lanes: i64,
+    /// Subgroups along the columns.
+    across: i64,
+    /// Rows and columns of a subgroup.
+    rows_each: i64,
+    columns_each: i64,
+}
+
+impl Tile {
+    fn subgroups(&self) -> i64 {
+        self.invocations / self.lanes
+    }
+}
+
+/// A planned product.
+struct Plan<'c, 'm> {
+    before: Vec<&'m TileOp<'c>>,
+    op: &'m TileOp<'c>,
+    after: Vec<&'m TileOp<'c>>,
+    axes: Axes<'c>,
+    rows: Extent<'c>,
+    columns: Extent<'c>,
+    /// Iterations of the reduction.
+    depth: i64,
+    /// Of the rows, and of the columns.
+    factors: [Factor<'c>; 2],
+    tile: Tile,
+    /// Elements per access of the results.
+    lanes: u32,
+}
+
+/// The strategy.
+pub(super) struct Cooperative;
+
+impl Strategy for Cooperative {
+    fn plan<'c, 'm>(
+        &self,
+        body: &Evaluator<'c, 'm>,
+        kernel: &FittedChoice,
+        device: &GpuDescription,
+    ) -> Result<Box<dyn KernelPlan<'c, 'm> + 'm>, Declined> {
+        let Some(lanes) = kernel.cooperative.filter(|_| kernel.class == KernelClass::Contraction) else {
+            return Err(Declined::NotAsked);
+        };
+        let plan = plan(body, kernel, lanes)?;
+        let needed = plan.bytes();
+        if needed > u64::from(device.limits.max_workgroup_storage_bytes) {
+            return Err(Declined::WorkgroupMemory(needed));
+        }
+        Ok(Box::new(plan))
+    }
+}
+
+fn plan<'c, 'm>(body: &Evaluator<'c, 'm>, kernel: &FittedChoice, subgroup: i64) -> Result<Plan<'c, 'm>, Declined> {
+    let model = body.model;
+    if !model.is_straight() {
+        return Err(Declined::ControlFlow);
+    }
+    let groups = groups::split(model);
+    let [group] = groups.as_slice() else { return Err(Declined::SeparateGroups) };
+    let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
+    let mut reductions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
+    let (Some((at, op)), None) = (reductions.next(), reductions.next()) else {
+        return Err(Declined::NotOneReduction);
+    };
+    let (before, after) = (ops[..at].to_vec(), ops[at + 1..].to_vec());
+    if !is_product_of_halves(op) {
+        return Err(Declined::NotHalves);
+    }
+    let written: Vec<Base> = before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(body, o.source)).collect();
+    let inputs = axes::inputs(body, op, &written, &[])?;
+    let axes = axes::axes(op, &inputs, kernel.invocations())?;
+    let (Some(row), Some(column), []) = (axes.row, axes.column, &axes.serial[..]) else {
+        return Err(Declined::ResultNotIndexed);
+    };
+    let [reduction] = &axes.reductions[..] else { return Err(Declined::InnerNotReduction) };
+    let depth = reduction.extent.exact().filter(|d| *d > 0).ok_or(Declined::UnboundedTile)?;
+    let (rows, columns) = (axes.extents[row], axes.extents[column]);
+    let outer = op.outer.clone().unwrap_or_default();
+    let loops = (outer[row], outer[column], op.inner());
+    let factors = factors(body, op, &inputs, &loops, (&rows, &columns, depth))?;
+    let tile = tile(kernel, subgroup, (&rows, &columns), &factors)?;
+    let evaluator = Evaluator { along: axes.column, ..body.clone() };
+    let lanes = result_lanes(&evaluator, &ops, after.last().unwrap_or(op), &columns);
+    Ok(Plan { before, op, after, axes, rows, columns, depth, factors, tile, lanes })
+}
+
+fn base(body: &Evaluator<'_, '_>, source: Source) -> Option<Base> {
+    match source {
+        Source::Slice(s) => Some(body.model.slices[s].base),
+        Source::Scalar(_) => None,
+    }
+}
+
+/// Whether a body is `out + f32(a) * f32(b)`, of f16 factors.
+fn is_product_of_halves(op: &TileOp) -> bool {
+    let Some(body) = op.body.filter(|body| body.num_args() == 3 && op.num_inputs == 2) else { return false };
+    let half = Type::f16(body.arg(0).ty().context());
+    let extended = |value: Value, arg: usize| {
+        value.defining_op().is_some_and(|op| op.is(ops::arith::EXTF) && op.operand(0) == body.arg(arg))
+    };
+    let product = |value: Value| {
+        let factors = value.defining_op().filter(|op| op.is(ops::arith::MULF)).map(|op| (op.operand(0), op.operand(1)));
+        factors.is_some_and(|(x, y)| extended(x, 0) && extended(y, 1) || extended(x, 1) && extended(y, 0))
+    };
+    let sum = body.terminator().filter(|end| end.num_operands() == 1).and_then(|end| end.operand(0).defining_op());
+    let adds = sum.filter(|op| op.is(ops::arith::ADDF)).map(|op| (op.operand(0), op.operand(1)));
+    adds.is_some_and(|(x, y)| x == body.arg(2) && product(y) || y == body.arg(2) && product(x))
+        && [0, 1].iter().all(|i| body.arg(*i).ty() == half)
+        && body.arg(2).ty().float_width() == Some(32)
+}
+
+/// The factor of the rows and that of the columns.
+fn factors<'c>(
+    body: &Evaluator<'c, '_>,
+    op: &TileOp<'c>,
+    inputs: &[Input<'c>],
+    (row, column, inner): &(usize, usize, Vec<usize>),
+    (rows, columns, depth): (&Extent<'c>, &Extent<'c>, i64),
+) -> Result<[Factor<'c>; 2], Declined> {
+    let factor = |input: &Input<'c>, position: usize, extent: &Extent<'c>| {
+        let operand = &op.operands[input.operand];
+        let wide = |along: usize| body.reach_along(operand, input.slice, Some(along), HALVES as u32) == Reach::Wide;
+        // Merged reductions are contiguous along the last one that is no single iteration.
+        let last = inner.iter().rev().copied().find(|l| op.sizes[*l].exact() != Some(1)).or(inner.last().copied());
+        let k = last.ok_or(Declined::InnerNotReduction)?;
+        let along_k = wide(k) && depth % HALVES == 0;
+        let along_position = wide(position) && extent.divisor() % HALVES == 0;
+        if !(along_k || along_position) {
+            return Err(Declined::NotInVectors);
+        }
+        let strides = &input.strides;
+        Ok(Factor { slice: input.slice, position: strides[position], k: strides[k], constant: input.constant, along_k })
+    };
+    let of = |own: usize, other: usize| {
+        let mut found = inputs.iter().filter(|i| !i.strides[own].is(0) && i.strides[other].is(0));
+        match (found.next(), found.next()) {
+            (Some(input), None) => Ok(input),
+            _ => Err(Declined::ResultNotIndexed),
+        }
+    };
+    Ok([factor(of(*row, *column)?, *row, rows)?, factor(of(*column, *row)?, *column, columns)?])
+}
+
+/// The parts of the subgroups: as square as they can be.
+fn tile(
+    kernel: &FittedChoice,
+    lanes: i64,
+    (rows, columns): (&Extent, &Extent),
+    factors: &[Factor; 2],
+) -> Result<Tile, Declined> {
+    let (Some(m), Some(n)) = (rows.bound(), columns.bound()) else { return Err(Declined::UnboundedTile) };
+    let whole = |extent: i64| (extent.max(1) + MATRIX - 1) / MATRIX * MATRIX;
+    let (rows, columns) = (whole(m), whole(n));
+    let invocations = kernel.invocations();
+    let subgroups = invocations / lanes;
+    let parts = |across: &i64| {
+        let down = subgroups / across;
+        let fits = subgroups % across == 0 && columns % (across * MATRIX) == 0 && rows % (down * MATRIX) == 0;
+        fits.then(|| (rows / down, columns / across))
+    };
+    let across = (1..=subgroups).filter(|across| parts(across).is_some());
+    let across = across.min_by_key(|across| parts(across).map(|(rows, columns)| rows + columns));
+    let across = across.ok_or(Declined::UnevenSubgroups)?;
+    let (rows_each, columns_each) = parts(&across).ok_or(Declined::UnevenSubgroups)?;
+    let step = (kernel.reduction_step / MATRIX * MATRIX).max(MATRIX);
+    let tile = Tile { rows, columns, step, invocations, lanes, across, rows_each, columns_each };
+    // Each invocation copies as many vectors as the others, and writes as many of the sums.
+    let even = |elements: i64, run: i64| elements % (invocations * HALVES) == 0 && invocations * HALVES % run == 0;
+    let sums = MATRIX * MATRIX % (lanes * HALVES) == 0;
+    let fits = [rows, columns]
+        .iter()
+        .zip(factors)
+        .all(|(positions, factor)| even(positions * step, if factor.along_k { step } else { *positions }));
+    if fits && sums { Ok(tile) } else { Err(Declined::UnevenSubgroups) }
+}
+
+/// Elements per access of the results and of what the epilogue reads: four, or one.
+fn result_lanes(evaluator: &Evaluator, ops: &[&TileOp], writer: &TileOp, columns: &Extent) -> u32 {
+    let lanes = HALVES as u32;
+    let output = &writer.outputs()[0];
+    let Source::Slice(slice) = output.source else { return 1 };
+    let pointwise = ops.iter().filter(|op| op.inner().is_empty());
+    let fits = columns.divisor() % HALVES == 0
+        && pointwise.clone().all(|op| is_vectorizable(op))
+        && evaluator.reach(writer, output, slice, lanes) == Reach::Wide;
+    if fits { lanes } else { 1 }
+}
+
+impl Plan<'_, '_> {
+    /// Lines of the copy of a factor, and the halves of a line: in the order of memory.
+    fn lines(&self, factor: usize) -> (i64, i64) {
+        let positions = if factor == 0 { self.tile.rows } else { self.tile.columns };
+        if self.factors[factor].along_k { (positions, self.tile.step) } else { (self.tile.step, positions) }
+    }
+    /// Halves from one line to the next.
+    fn pitch(&self, factor: usize) -> i64 {
+        self.lines(factor).1 + SKEW
+    }
+    /// Elements from one line of the sums to the next.
+    fn sums_pitch(&self) -> i64 {
+        self.summed_columns() + SUMS_SKEW
+    }
+    /// Columns of a subgroup whose sums are in workgroup memory at once.
+    fn summed_columns(&self) -> i64 {
+        let matrices = self.tile.columns_each / MATRIX;
+        if matrices % MOST_SUMMED == 0 { MOST_SUMMED * MATRIX } else { MATRIX }
+    }
+    /// Elements of the copy of a factor.
+    fn copied(&self, factor: usize) -> i64 {
+        self.lines(factor).0 * self.pitch(factor)
+    }
+    /// Elements of the sums that are in workgroup memory at once.
+    fn summed(&self) -> i64 {
+        self.tile.subgroups() * MATRIX * self.sums_pitch()
+    }
+    /// Bytes of workgroup memory.
+    fn bytes(&self) -> u64 {
+        let halves = self.copied(0) + self.copied(1);
+        (halves * 2 + self.summed() * 4) as u64
+    }
+    /// The lane count of each argument; 1 where two accesses of it differ.
+    fn argument_lanes(&self, evaluator: &Evaluator<'_, '_>) -> HashMap<Base, u32> {
+        let mut out: HashMap<Base, u32> = HashMap::new();
+        let mut merge = |slice: usize, lanes: u32| {
+            let entry = out.entry(evaluator.model.slices[slice].base).or_insert(lanes);
+            *entry = if *entry == lanes { lanes } else { 1 };
+        };
+        self.factors.iter().for_each(|factor| merge(factor.slice, HALVES as u32));
+        let pointwise = self.before.iter().chain(&self.after).flat_map(|op| op.operands.iter().map(move |o| (*op, o)));
+        for (op, operand) in pointwise.chain(self.op.outputs().iter().map(|o| (self.op, o))) {
+            let Source::Slice(s) = operand.source else { continue };
+            let wide = evaluator.reach(op, operand, s, self.lanes) == Reach::Wide;
+            merge(s, if wide { self.lanes } else { 1 });
+        }
+        out
+    }
+}
+
+impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {
+    fn strategy(&self) -> &'static str {
+        "cooperative"
+    }
+
+    fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    fn write(&self, code: &mut Code<'c, '_>, site: &Site<'c, '_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+        let mut evaluator = Evaluator { along: self.axes.column, ..site.body.clone() };
+        evaluator.lanes = self.argument_lanes(&evaluator);
+        write::write(code, &evaluator, self, site.kernel)?;
+        Ok(vec![])
+    }
+}
