@@ -211,7 +211,7 @@ fn two_heads() -> Case {
         "%n = arith.negf %b : f32; %e = math.exp %n : f32; %u = arith.constant 1.0 : f32; \
         %d = arith.addf %e, %u : f32; %s = arith.divf %a, %d : f32",
     );
-    Case::new("contract/gated", p, &[&r]).dispatches(2).within(1e-4, 1e-4)
+    Case::new("contract/gated", p, &[&r]).dispatches(2).on_gpus(1).within(1e-4, 1e-4)
 }
 
 fn product_of_sums() -> Case {
