@@ -2,7 +2,10 @@
 """Times monopour on a GPU beside PyTorch, in one run: the programs of `docs/measurements/hardware.md`.
 
 usage: hardware.py [--binary monopour] [--prog softmax,matmul_f32_4096] [--repeat 30] [--json FILE] [--write FILE.md]
-Needs PyTorch with CUDA and NumPy. The binary is MONOPOUR, or target/release/monopour; it compiles for the device that it finds.
+       hardware.py --texts DIR        on a machine without the device: the programs, to be compiled to DIR/NAME.mpr for what
+                                      `monopour devices --json` printed on the machine with it; there: --artifacts DIR
+Needs PyTorch with CUDA and NumPy. The binary is MONOPOUR, or target/release/monopour; without artifacts it compiles for the device
+that it finds.
 
 Both sides get the same inputs, of random numbers. Ours is the sum of the dispatches by the device's timestamps; PyTorch's is by
 events around a graph of the launches, with the caches warm on both sides. Every result is compared with PyTorch's in f64 or, where
@@ -289,14 +292,16 @@ def expected(reference, inputs, name):
         return reference(*[x if x.dtype == torch.int8 else x.to(kind) for x in inputs])
 
 
-def ours(binary, text, inputs, repeat, directory, extra=()):
+def ours(binary, text, inputs, repeat, directory, artifact=None):
     """The statistics of a run, and the result; or what it said on standard error."""
     (directory / "in").mkdir()
-    (directory / "program.mlir").write_text(text)
+    model = artifact or directory / "program.mlir"
+    if artifact is None:
+        model.write_text(text)
     for i, x in enumerate(inputs):
         np.save(directory / "in" / f"arg{i}.npy", x.cpu().numpy())
-    command = [binary, "run", str(directory / "program.mlir"), "--device", "gpu", "--inputs", str(directory / "in"), "--outputs", str(directory / "out")]
-    command += ["--warmup", "3", "--repeat", str(repeat), "--stats=json", "--quiet", *extra]
+    command = [binary, "run", str(model), "--device", "gpu", "--inputs", str(directory / "in"), "--outputs", str(directory / "out")]
+    command += ["--warmup", "3", "--repeat", str(repeat), "--stats=json", "--quiet"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
@@ -311,14 +316,15 @@ def measure(name, args):
     text, shapes, reference, size = PROGRAMS[name]()
     inputs = [values(shape, element, i) for i, (shape, element) in enumerate(shapes)]
     with tempfile.TemporaryDirectory(dir="/dev/shm") as scratch:
-        stats, result = ours(args.binary, text, inputs, args.repeat, pathlib.Path(scratch))
+        artifact = args.artifacts and pathlib.Path(args.artifacts, f"{name}.mpr")
+        stats, result = ours(args.binary, text, inputs, args.repeat, pathlib.Path(scratch), artifact)
     row = {"program": name, **size}
     if stats is None:
         row["error"] = result
     else:
         want = expected(reference, inputs, name)
         row["difference"] = float((result.double() - want.double()).norm() / want.double().norm())
-        row |= {"gpu_ms": stats.get("gpu_ms", {}).get("median"), "wall_ms": stats["run_ms"]["median"], "compile_ms": stats["compile_ms"],
+        row |= {"gpu_ms": stats.get("gpu_ms", {}).get("median"), "wall_ms": stats["run_ms"]["median"], "compile_ms": stats.get("compile_ms"),
                 "load_ms": stats["load_ms"], "dispatches": stats["dispatches"]}
     if not args.ours_only:
         row |= peers(reference, inputs, name)
@@ -356,6 +362,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=30)
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--texts", metavar="DIR", help="write the programs there, and run nothing")
+    parser.add_argument("--artifacts", metavar="DIR", help="run DIR/NAME.mpr; programs without one are left out")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--write", metavar="FILE.md")
     args = parser.parse_args()
@@ -364,6 +371,8 @@ def main():
         for name in names:
             pathlib.Path(args.texts, f"{name}.mlir").write_text(PROGRAMS[name]()[0])
         return
+    if args.artifacts:
+        names = [n for n in names if pathlib.Path(args.artifacts, f"{n}.mpr").exists()]
     rows, began = [], time.time()
     for name in names:
         rows.append(measure(name, args))

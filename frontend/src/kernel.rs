@@ -163,21 +163,29 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     (sized(tile, tile), staged_product(registers, step, common_width(4, &contiguous), gpu))
 }
 
+/// Lanes of a subgroup, where subgroups multiply matrices of halves.
+fn cooperative_lanes(gpu: &GpuDescription) -> Option<i64> {
+    let needed = [GpuFeature::CooperativeMatrix, GpuFeature::PassthroughShaders];
+    let is_there = needed.iter().all(|feature| gpu.has(*feature)) && !gpu.has_wide_halves();
+    gpu.exact_subgroup_size().filter(|_| is_there).map(i64::from)
+}
+
+fn is_half(value: Value) -> bool {
+    value.ty().element() == Type::f16(value.ty().context())
+}
+
 /// A product of halves on cooperative matrices, of enough rows and columns: their tiles.
-fn cooperative_product<'c>(
-    op: Op<'c>,
+fn cooperative_product(
+    op: Op,
     roles: &products::ContractionLoops,
     extents: &[i64],
     gpu: &GpuDescription,
 ) -> Option<(i64, KernelChoice)> {
-    let is_there = gpu.has(GpuFeature::CooperativeMatrix) && !gpu.has_wide_halves();
-    let lanes = i64::from(gpu.exact_subgroup_size().filter(|_| is_there)?);
-    let half = Type::f16(op.context());
-    let element = |value: Value<'c>| value.ty().element();
+    let lanes = cooperative_lanes(gpu)?;
     let of_halves = op.num_results() == 1
         && linalg::num_inputs(op) == 2
-        && (0..2).all(|i| element(op.operand(i)) == half)
-        && element(op.result(0)).float_width() == Some(32);
+        && (0..2).all(|i| is_half(op.operand(i)))
+        && op.result(0).ty().element().float_width() == Some(32);
     let product =
         |dims: &[usize]| dims.iter().try_fold(1i64, |n, d| Some(n * extents.get(*d).filter(|e| **e != DYNAMIC)?));
     let (rows, columns, depth) = (product(&roles.m)?, product(&roles.n)?, product(&roles.k)?);
@@ -379,6 +387,9 @@ fn row_choice(team: &Team, width: i64) -> KernelChoice {
 /// scores of a block of keys pass through workgroup memory.
 fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
     let shape = attention::Shape::of(dispatch).expect("invariant: the class says that it has one");
+    if let Some(kernel) = cooperative_attention(dispatch, &shape, gpu) {
+        return kernel;
+    }
     let queries = shape.query.map_or(1, |row| known(shape.rows[row]));
     let shuffled = shuffled_subgroup(gpu);
     let (most, block) = match shuffled {
@@ -408,6 +419,38 @@ fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription) -> (Vec<i64>, Kernel
         ..KernelChoice::default()
     };
     (tile, choice)
+}
+
+/// Attention of halves on cooperative matrices: sixteen rows of queries for each subgroup.
+fn cooperative_attention(
+    dispatch: &Dispatch,
+    shape: &attention::Shape,
+    gpu: &GpuDescription,
+) -> Option<(Vec<i64>, KernelChoice)> {
+    // Two invocations have a row.
+    let lanes = cooperative_lanes(gpu).filter(|lanes| *lanes == 32)?;
+    let query = shape.query.filter(|query| shape.rows[*query] >= 16)?;
+    let sizes = [shape.size, shape.width];
+    let of_matrices = sizes.iter().all(|size| matches!(size, 32 | 64 | 96 | 128)) && shape.keys > 0;
+    if !of_matrices || !attention::is_of_halves(dispatch) {
+        return None;
+    }
+    let rows = |subgroups: i64| subgroups * 16;
+    let heads: i64 = shape.rows.iter().enumerate().filter(|(row, _)| *row != query).map(|(_, n)| known(*n)).product();
+    let tiles = |subgroups: i64| heads.saturating_mul((shape.rows[query] + rows(subgroups) - 1) / rows(subgroups));
+    let subgroups = if tiles(8) >= MANY_TILES || shape.rows[query] > rows(8) && tiles(4) >= MANY_TILES { 8 } else { 4 };
+    let mut tile = vec![1; shape.rows.len()];
+    tile[query] = rows(subgroups).min(shape.rows[query]);
+    let choice = KernelChoice {
+        class: KernelClass::Attention,
+        workgroup_size: [(subgroups * lanes) as i32, 1, 1],
+        register_tile: vec![16, 32],
+        vector_width: 4,
+        sharing: Sharing::Cooperative,
+        subgroup_size: Some(lanes),
+        ..KernelChoice::default()
+    };
+    Some((tile, choice))
 }
 
 fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {

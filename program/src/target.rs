@@ -246,6 +246,13 @@ impl GpuDescription {
         }
     }
 
+    /// The same device for programs that no one vouches for: without cooperative matrices, whose accesses nothing checks.
+    #[must_use]
+    pub fn without_trust(mut self) -> GpuDescription {
+        self.features.retain(|feature| *feature != GpuFeature::CooperativeMatrix);
+        self
+    }
+
     /// Whether kernels compute f16 in f32 and round each result: on devices without f16, and on software adapters, which
     /// convert each operand and result of an f16 op.
     pub fn has_wide_halves(&self) -> bool {

@@ -6,7 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use monopour_program::GpuKernel;
+use monopour_program::{GpuFeature, GpuKernel};
 use wgpu::naga::front::wgsl;
 use wgpu::naga::valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator};
 use wgpu::naga::{AddressSpace, GlobalVariable, Handle, Module, ShaderStage, StorageAccess, Type};
@@ -39,8 +39,13 @@ fn defect(kernel: &GpuKernel) -> Result<(), String> {
     if kernel.wgsl.len() > MAX_WGSL_BYTES {
         return Err(format!("its WGSL has {} bytes, more than {MAX_WGSL_BYTES}", kernel.wgsl.len()));
     }
+    if kernel.features.contains(&GpuFeature::CooperativeMatrix) {
+        return Err("it multiplies cooperative matrices, whose accesses nothing checks".into());
+    }
     let module = wgsl::parse_str(&kernel.wgsl).map_err(|error| format!("its WGSL is wrong: {}", one_line(&error)))?;
-    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
+    // Whatever the metadata says: the device has what its adapter offers.
+    let checked = Capabilities::all() - Capabilities::COOPERATIVE_MATRIX;
+    let mut validator = Validator::new(ValidationFlags::all(), checked);
     let info = validator.validate(&module).map_err(|error| format!("its WGSL is invalid: {}", one_line(&error)))?;
     entry(kernel, &module)?;
     local_memory(&module)?;
@@ -142,7 +147,7 @@ fn one_line(error: &dyn std::fmt::Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use monopour_program::{Access, Binding, GpuFeature};
+    use monopour_program::{Access, Binding};
 
     const ADD: &str = "@group(0) @binding(0) var<storage> a: array<f32>;\n\
         @group(0) @binding(1) var<storage, read_write> b: array<f32>;\n\
@@ -185,6 +190,15 @@ mod tests {
         refused(&GpuKernel { bindings: vec![Binding::of(Access::Read); 2], ..add.clone() }, "argument 1");
         refused(&GpuKernel { features: vec![], ..add.clone() }, "space Immediate");
         refused(&GpuKernel { scalars: vec![], features: vec![GpuFeature::Immediates], ..add }, "reads 4 bytes");
+    }
+
+    #[test]
+    fn cooperative_matrices_are_refused() {
+        let features = vec![GpuFeature::Immediates, GpuFeature::CooperativeMatrix];
+        refused(&GpuKernel { features, ..kernel(ADD) }, "cooperative matrices");
+        // One that does not say so is refused for its text.
+        let text = ADD.replace("if (id.x < n)", "var sums = coop_mat16x16<f32, C>(); if (id.x < n)");
+        refused(&kernel(&format!("enable wgpu_cooperative_matrix;\n{text}")), "invalid");
     }
 
     #[test]

@@ -76,7 +76,11 @@ impl Monopour {
 
     /// The best GPU, running programs that no one vouched for: validated kernels, and the host function as data.
     pub fn untrusted_gpu() -> Option<Self> {
-        Self::gpu().map(|gpu| Self { name: "gpu:untrusted", trusts: false, ..gpu })
+        let target = |gpu: &Self| match &gpu.target {
+            TargetDescription::Gpu(description) => TargetDescription::Gpu(description.clone().without_trust()),
+            TargetDescription::Cpu(_) => gpu.target.clone(),
+        };
+        Self::gpu().map(|gpu| Self { name: "gpu:untrusted", target: target(&gpu), trusts: false, ..gpu })
     }
 
     /// The best GPU without optional features and with default limits, and programs compiled for any such device.

@@ -13,7 +13,7 @@
 //! Where `y` is negative infinity, `x` and `s` are compared with 0, so that a block without any score changes nothing; a row
 //! without any score has `l = 0`, and `0 / l` is what the quotient's body makes of it.
 //!
-//! Two geometries. `subgroup`: one subgroup holds the rows; the lanes lie along the keys, then along the values' columns,
+//! Three geometries. `cooperative`: subgroups hold sums of halves as matrices. `subgroup`: one subgroup holds the rows; the lanes lie along the keys, then along the values' columns,
 //! and shuffles pass queries and powers on. `workgroup`: each invocation has a part of the scores and of the sums, and powers
 //! pass through workgroup memory.
 //!
@@ -21,6 +21,7 @@
 //! and columns are guarded.
 //! Requires: class `attention`, and the form that `frontend`'s `attention.rs` makes. Declines otherwise, with a reason.
 
+mod cooperative;
 mod factor;
 mod form;
 mod plan;
@@ -74,13 +75,23 @@ fn plan<'c, 'm>(
     let block = if subgroup.is_some() { wanted * invocations } else { wanted };
     let lanes = lanes(&form, kernel, if subgroup.is_some() { wanted } else { wanted / workgroup::COLUMNS });
     let most_keys = device.is_cpu_adapter().then_some(MOST_ATTENTION_KEYS);
-    let plan = Plan { form, subgroup, invocations, rows, block, lanes, most_keys };
+    let mut plan = Plan { form, subgroup, cooperative: None, invocations, rows, block, lanes, most_keys };
+    if let Some(subgroup) = kernel.cooperative {
+        let widest = self::lanes(&plan.form, kernel, block / cooperative::PER_ROW);
+        let scalar = std::mem::replace(&mut plan.lanes, widest);
+        let offered = u64::from(device.limits.max_workgroup_storage_bytes);
+        if cooperative::fits(&plan, evaluator, subgroup) && cooperative::bytes(&plan, subgroup) <= offered {
+            return Ok(Plan { cooperative: Some(subgroup), ..plan });
+        }
+        plan.lanes = scalar;
+    }
     if subgroup.is_none() {
         if wanted % workgroup::COLUMNS != 0 || invocations % workgroup::COLUMNS != 0 || rows > invocations {
             return Err(Declined::RegisterTile);
         }
         let needed = workgroup::bytes(&plan);
-        debug_assert!(needed <= u64::from(MOST_ATTENTION_BYTES), "tiling asks for smaller tiles");
+        let is_small = needed <= u64::from(MOST_ATTENTION_BYTES);
+        debug_assert!(is_small || kernel.cooperative.is_some(), "tiling asks for smaller tiles");
         if needed > u64::from(device.limits.max_workgroup_storage_bytes) {
             return Err(Declined::WorkgroupMemory(needed));
         }
@@ -115,6 +126,10 @@ impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {
     fn write(&self, code: &mut Code<'c, '_>, site: &Site<'c, '_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
         let evaluator = Evaluator { lanes: self.argument_lanes(site.body), ..site.body.clone() };
         let linear = code.linear_id(site.kernel.workgroup_size);
+        if let Some(lanes) = self.cooperative {
+            cooperative::write(code, &evaluator, self, (linear, lanes))?;
+            return Ok(vec![]);
+        }
         match self.subgroup {
             Some(lanes) => subgroup::write(code, &evaluator, self, linear, lanes)?,
             None => workgroup::write(code, &evaluator, self, linear)?,

@@ -81,6 +81,7 @@ fn cooperative_lanes(choice: &KernelChoice, device: &GpuDescription) -> Option<i
     let lanes = i64::from(device.exact_subgroup_size()?);
     let fits = choice.sharing == Sharing::Cooperative
         && device.has(GpuFeature::CooperativeMatrix)
+        && device.has(GpuFeature::PassthroughShaders)
         && !device.has_wide_halves()
         && choice.invocations() % lanes == 0;
     fits.then_some(lanes)

@@ -174,11 +174,11 @@ fn emit_op<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
 
 /// Validates and writes both languages, with one name of the entry point.
 fn write((kernel, mut module): (GpuKernel, naga::Module)) -> Result<GpuKernel, String> {
-    let info = validate(&module)?;
+    let info = validate(&module, &kernel.features)?;
     let text = wgsl::write_string(&module, &info, wgsl::WriterFlags::empty()).map_err(|e| e.to_string())?;
     let (name, wgsl) = entry_name(&module.entry_points[0].name, text).ok_or("it has no entry point")?;
     module.entry_points[0].name.clone_from(&name);
-    let info = validate(&module)?;
+    let info = validate(&module, &kernel.features)?;
     let mut spirv = spirv(&module, &info, &name).map_err(|e| e.to_string())?;
     words::narrow_barriers(&mut spirv);
     words::drop_uniform_halves(&mut spirv);
@@ -197,8 +197,11 @@ fn entry_name(symbol: &str, text: String) -> Option<(String, String)> {
     Some((written, text))
 }
 
-fn validate(module: &naga::Module) -> Result<naga::valid::ModuleInfo, String> {
+fn validate(module: &naga::Module, features: &[GpuFeature]) -> Result<naga::valid::ModuleInfo, String> {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
+    let mut flags = ValidationFlags::all();
+    // Conditions that a workgroup agrees on through its memory are not known to be uniform; such kernels run as SPIR-V only.
+    flags.set(ValidationFlags::CONTROL_FLOW_UNIFORMITY, !features.contains(&GpuFeature::CooperativeMatrix));
     let capabilities = Capabilities::SHADER_INT64
         | Capabilities::SHADER_INT16
         | Capabilities::SHADER_FLOAT16
@@ -207,7 +210,7 @@ fn validate(module: &naga::Module) -> Result<naga::valid::ModuleInfo, String> {
         | Capabilities::SUBGROUP
         | Capabilities::COOPERATIVE_MATRIX
         | Capabilities::IMMEDIATES;
-    let result = Validator::new(ValidationFlags::all(), capabilities).validate(module);
+    let result = Validator::new(flags, capabilities).validate(module);
     result.map_err(|e| format!("{}: {}", e.as_inner(), cause(e.as_inner())))
 }
 

@@ -205,7 +205,12 @@ fn load(
     if model::is_artifact(&args.model) {
         return Ok((trust::named_by_the_user(Program::open(&args.model)?), None));
     }
-    let targets = [monopour::options::target_of(device)];
+    let mut targets = [monopour::options::target_of(device)];
+    if let [monopour::TargetDescription::Gpu(gpu)] = &mut targets
+        && args.untrusted
+    {
+        *gpu = gpu.clone().without_trust();
+    }
     let start = trace.now_us();
     let compiled = model::compile_reported(&args.model, &args.source, &targets, progress)?;
     let elapsed = trace.now_us() - start;

@@ -5,7 +5,7 @@ use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach};
 use super::super::model::{Operand, Source, TileOp};
 use super::super::types::is_vector_float;
-use monopour_ir::{Block, Diagnostics, Op, Type, Value, bodies};
+use monopour_ir::{Block, Diagnostics, Op, Type, Value, bodies, ops};
 use std::collections::{BTreeSet, HashMap};
 
 /// A factor, computed for neighbours along one loop of the op.
@@ -48,6 +48,37 @@ impl<'c, 'm> Factor<'c, 'm> {
                 && ty.is_some_and(|ty| is_vector_float(ty) || ty.integer_width() == Some(32))
         };
         self.inputs.iter().all(four_bytes) && self.needed().iter().flat_map(|op| op.results()).all(|v| lane(v.ty()))
+    }
+
+    /// The f16 operand that it is the extension of, if it is one.
+    fn halves(&self) -> Option<&'m Operand<'c>> {
+        let body = self.op.body?;
+        let extension = inside(body, self.value).filter(|op| op.is(ops::arith::EXTF))?;
+        let (block, position) = extension.operand(0).as_block_arg().filter(|(block, _)| *block == body)?;
+        let operand = self.op.operands.get(position)?;
+        (block.arg(position).ty() == Type::f16(self.value.ty().context())).then_some(operand)
+    }
+
+    /// Whether it is f16 numbers in memory, `lanes` neighbours side by side.
+    pub(super) fn is_of_halves(&self, evaluator: &Evaluator<'c, '_>, lanes: u32) -> bool {
+        self.halves().is_some_and(|operand| match operand.source {
+            Source::Slice(s) => evaluator.reach_along(operand, s, Some(self.along), lanes) == Reach::Wide,
+            Source::Scalar(_) => false,
+        })
+    }
+
+    /// The f16 numbers of [`Factor::is_of_halves`].
+    pub(super) fn load_halves(
+        &self,
+        code: &mut Code<'c, '_>,
+        evaluator: &Evaluator<'c, '_>,
+        at: &[Value<'c>],
+        lanes: u32,
+    ) -> Value<'c> {
+        let operand = self.halves().expect("invariant: planned");
+        let Source::Slice(s) = operand.source else { unreachable!("invariant: planned") };
+        let index = evaluator.linear_index(code, operand, s, at);
+        evaluator.load(code, s, index, Reach::Wide, lanes)
     }
 
     /// The ops of the body that it is computed by, in order.

@@ -12,6 +12,8 @@ pub(super) struct Plan<'c, 'm> {
     pub(super) form: Form<'c, 'm>,
     /// Lanes of a subgroup; `None`: invocations share by workgroup memory.
     pub(super) subgroup: Option<u32>,
+    /// Lanes of a subgroup that multiplies matrices; `None`: no cooperative matrices.
+    pub(super) cooperative: Option<i64>,
     pub(super) invocations: i64,
     /// Rows of the tile.
     pub(super) rows: i64,
