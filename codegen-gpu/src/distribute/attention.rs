@@ -17,6 +17,9 @@
 //! and shuffles pass queries and powers on. `workgroup`: each invocation has a part of the scores and of the sums, and powers
 //! pass through workgroup memory.
 //!
+//! Weights that the program rounds to 16 bits are not: their sums are known after the last block. Cooperative matrices round the
+//! powers instead.
+//!
 //! Ragged edges: loads are clamped, keys beyond the last one have the score negative infinity and the value 0, stores of rows
 //! and columns are guarded.
 //! Requires: class `attention`, and the form that `frontend`'s `attention.rs` makes. Declines otherwise, with a reason.

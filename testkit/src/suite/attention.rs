@@ -48,6 +48,7 @@ pub(super) fn cases() -> Vec<Case> {
         weighted(),
         halves(false),
         halves(true),
+        rounded(),
         second_reader(),
     ]);
     out.extend([late_keys(), transposed_keys(), two_batches()]);
@@ -218,6 +219,23 @@ fn halves(transposed: bool) -> Case {
     let r = p.pointwise(Dtype::F16, &[&r], "%s = arith.truncf %a : f32 to f16");
     let name = if transposed { "attention/halves/transposed" } else { "attention/halves/plain" };
     Case::new(name, p, &[&r]).dispatches(1)
+}
+
+/// Weights that are rounded to 16 bits before the product, as models of 16 bits have them.
+fn rounded() -> Case {
+    let mut p = Program::new();
+    let inputs = [[2, 18, 24], [2, 35, 24], [2, 35, 24]];
+    let [q, k, v] = inputs.map(|shape| p.input(Dtype::F16, &shape));
+    let wide = "%x = arith.extf %a : f16 to f32; %y = arith.extf %b : f16 to f32; %m = arith.mulf %x, %y : f32; %s = arith.addf %o, %m : f32";
+    let zero = p.zeros(Dtype::F32, &[2, 18, 35]);
+    let s = p.generic("b m n k!", &[(&q, "b, m, k"), (&k, "b, n, k")], (&zero, "b, m, n"), wide);
+    let weights = super::rows::softmax(&mut p, &s);
+    let weights = p.pointwise(Dtype::F16, &[&weights], "%s = arith.truncf %a : f32 to f16");
+    let zero = p.zeros(Dtype::F32, &[2, 18, 24]);
+    let r = p.generic("b m n k!", &[(&weights, "b, m, k"), (&v, "b, k, n")], (&zero, "b, m, n"), wide);
+    let r = p.pointwise(Dtype::F16, &[&r], "%s = arith.truncf %a : f32 to f16");
+    // GPUs leave the rounding of the weights out.
+    Case::new("attention/halves/rounded", p, &[&r]).dispatches(1).within(1e-3, 2e-3)
 }
 
 /// Weights that are a result too stay in memory.

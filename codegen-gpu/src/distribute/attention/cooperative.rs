@@ -2,7 +2,8 @@
 //!
 //! Keys and values of a block lie in workgroup memory, the next block's loads in flight. A subgroup's scores pass through
 //! workgroup memory, because no invocation knows the elements of a matrix that it holds: there two invocations compute the
-//! softmax of a row. The powers become the left factor of the second product, each as the sum of two f16: programs state f32.
+//! softmax of a row. The powers become the left factor of the second product, each as the sum of two f16 where the program has
+//! weights of f32.
 //!
 //! The sums are compared with a maximum that may be too small by [`SLACK`]; only where a block exceeds it by more are they
 //! passed through workgroup memory and scaled, by the whole workgroup, which after the first blocks is rare. Powers are at
@@ -481,21 +482,25 @@ impl<'c> Writer<'c, '_, '_> {
         let vectors: Vec<Value> = powers.chunks(HALVES as usize).map(|part| code.vector_of(part)).collect();
         let half = code.vector_type(Type::f16(code.cx), HALVES as u32);
         let high: Vec<Value> = vectors.iter().map(|v| code.op1(ops::arith::TRUNCF, &[*v], half)).collect();
-        let mut low = vec![];
-        for (vector, high) in vectors.iter().zip(&high) {
-            let high = code.op1(ops::arith::EXTF, &[*high], vector.ty());
-            let rest = code.op1(ops::arith::SUBF, &[*vector, high], vector.ty());
-            low.push(code.op1(ops::arith::TRUNCF, &[rest], half));
+        let mut parts = vec![self.factors(code, &high)?];
+        if !self.plan.form.is_rounded {
+            let mut low = vec![];
+            for (vector, high) in vectors.iter().zip(&high) {
+                let high = code.op1(ops::arith::EXTF, &[*high], vector.ty());
+                let rest = code.op1(ops::arith::SUBF, &[*vector, high], vector.ty());
+                low.push(code.op1(ops::arith::TRUNCF, &[rest], half));
+            }
+            parts.push(self.factors(code, &low)?);
         }
-        let (high, low) = (self.factors(code, &high)?, self.factors(code, &low)?);
         let pitch = self.plan.form.width + SKEW;
         let mut out = sums;
-        for (i, (high, low)) in (0i64..).zip(high.into_iter().zip(low)) {
+        for i in 0..self.plan.block / MATRIX {
             for (j, sum) in (0i64..).zip(&mut out) {
                 let at = code.c(i * MATRIX * pitch + j * MATRIX);
                 let values = load_matrix(code, MatrixRole::B, (self.shared.values, at), (pitch, false))?;
-                *sum = multiply_add(code, [high, values, *sum]);
-                *sum = multiply_add(code, [low, values, *sum]);
+                for part in &parts {
+                    *sum = multiply_add(code, [part[i as usize], values, *sum]);
+                }
             }
         }
         Ok(out)

@@ -22,6 +22,8 @@ pub(super) struct Form<'c, 'm> {
     pub(super) queries: Factor<'c, 'm>,
     pub(super) keys: Factor<'c, 'm>,
     pub(super) weighted: Factor<'c, 'm>,
+    /// Whether the weights are rounded to 16 bits before the product.
+    pub(super) is_rounded: bool,
     /// The initial value of scores.
     pub(super) zero: Value<'c>,
     /// That of the maximum; `None`: negative infinity, for a NaN that the maximum drops.
@@ -69,7 +71,7 @@ pub(super) fn read<'c, 'm>(model: &'m Model<'c>) -> Option<Form<'c, 'm>> {
         && found.reads(weights, quotient.sum, sum);
     let row = row(scores, rows)?;
     let (queries, keys) = sides(scores, rows, row)?;
-    let weighted = weighted(values, read, row)?;
+    let (weighted, is_rounded) = weighted(values, read, row)?;
     let start = |op| found.start(op);
     let zero_sums = [scores, sum, values].iter().all(|op| start(op).and_then(bodies::constant) == Some(0.0));
     let whole = values.sizes.len() == rows + 2;
@@ -82,6 +84,7 @@ pub(super) fn read<'c, 'm>(model: &'m Model<'c>) -> Option<Form<'c, 'm>> {
         queries,
         keys,
         weighted,
+        is_rounded,
         zero: start(scores)?,
         least: Some(start(highest)?).filter(|least| !bodies::constant(*least).is_some_and(f64::is_nan)),
         row: row.map(|row| (row, scores.sizes[row])),
@@ -120,14 +123,19 @@ fn sides<'c, 'm>(op: &'m TileOp<'c>, key: usize, row: Option<usize>) -> Option<(
     apart.then_some((queries, keys))
 }
 
-/// The factor of the values; the other one is the weights, operand `read`.
-fn weighted<'c, 'm>(op: &'m TileOp<'c>, read: usize, row: Option<usize>) -> Option<Factor<'c, 'm>> {
+/// The factor of the values; the other one is the weights, operand `read`, which may be rounded to 16 bits.
+fn weighted<'c, 'm>(op: &'m TileOp<'c>, read: usize, row: Option<usize>) -> Option<(Factor<'c, 'm>, bool)> {
     let [a, b] = MultiplyAdd::of(op.body?)?.factors;
     let weights = op.body?.arg(read);
-    let value = if a == weights { b } else { a };
+    let exact = |value: Value<'c>| {
+        let round = value.defining_op().filter(|op| op.is(ops::arith::EXTF))?.operand(0).defining_op()?;
+        round.is(ops::arith::TRUNCF).then(|| round.operand(0))
+    };
+    let is_weights = |value: Value<'c>| value == weights || exact(value) == Some(weights);
+    let (own, value) = if is_weights(a) { (a, b) } else { (b, a) };
     let factor = Factor::new(op, value, op.sizes.len() - 2)?;
     let apart = !factor.inputs.contains(&read) && !row.is_some_and(|row| factor.depends_on(row));
-    ([a, b].contains(&weights) && apart).then_some(factor)
+    (is_weights(own) && apart).then_some((factor, own != weights))
 }
 
 /// The local buffers between the ops.
