@@ -64,7 +64,8 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
     split_division::run(module, &mut rw)?;
     duplicate_data_movement(module, &mut rw);
-    let anchors = guard_reductions(module, gpu.is_some(), &mut rw)? + guard_results(module, &mut rw)?;
+    let guarded = [guard_reductions(module, gpu.is_some(), &mut rw)?, guard_results(module, &mut rw)?];
+    let anchors = guarded.into_iter().sum::<usize>() + guard_inputs(module, &mut rw)?;
     let fuse = format!("builtin.module(func.func(linalg-fuse-elementwise-ops),{CANONICALIZE_PROGRAM},cse)");
     let ops = enabled!(target: "fuse", Level::TRACE).then(|| count_ops(module));
     run_passes(module.op(), &fuse)?;
@@ -205,19 +206,52 @@ fn is_unfolded(op: Op) -> bool {
 }
 
 /// Gives a second reader to what a result of the program is a reshape of: fusion would give a pointwise op the result's
-/// dimensions, and leave the reshape between it and the convolution that it finishes.
+/// dimensions, and leave the reshape between it and the convolution that it finishes; or the product of weights and values,
+/// and leave it behind the softmax.
 fn guard_results<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
     let mut count = 0;
     for reshape in module.op().find_all(ops::tensor::EXPAND_SHAPE) {
         let returned = reshape.result(0).only_use().is_some_and(|reader| reader.op.is(ops::func::RETURN));
         let source = reshape.operand(0);
-        if returned && source.defining_op().is_some_and(linalg::is_elementwise) {
+        let stays = |op: Op<'c>| linalg::is_elementwise(op) || is_batched_product(op) && adds_ones(reshape);
+        if returned && source.defining_op().is_some_and(stays) {
             rw.set_point(InsertionPoint::Before(reshape));
             rw.create(OpSpec::new(ANCHOR, reshape.location()).operands(&[source]))?;
             count += 1;
         }
     }
     Ok(count)
+}
+
+/// Gives a second reader to each input without its dimensions of one element that a batched product reads, as it is or
+/// transposed: fusion would give the product of queries and keys the input's dimensions, and leave a reshape between it and the
+/// softmax.
+fn guard_inputs<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
+    let mut count = 0;
+    for reshape in module.op().find_all(ops::tensor::COLLAPSE_SHAPE) {
+        let result = reshape.result(0);
+        let drops_ones = reshape.operand(0).as_block_arg().is_some() && adds_ones(reshape);
+        let read = result.only_use().filter(|_| drops_ones).map(|reader| reader.op);
+        let moved = read.filter(|op| linalg::is_data_movement(*op) && linalg::num_inputs(*op) == 1);
+        let reader = moved.map_or(read, |op| op.result(0).only_use().map(|reader| reader.op));
+        if reader.is_some_and(is_batched_product) {
+            rw.set_point(InsertionPoint::After(reshape));
+            rw.create(OpSpec::new(ANCHOR, reshape.location()).operands(&[result]))?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// Whether a reshape adds or drops dimensions of one element alone.
+fn adds_ones(reshape: Op) -> bool {
+    let several = |value: Value| value.ty().shape().unwrap_or_default().iter().filter(|e| **e != 1).count();
+    several(reshape.operand(0)) == several(reshape.result(0))
+}
+
+fn is_batched_product(op: Op) -> bool {
+    let loops = Some(op).filter(|op| op.is(ops::linalg::GENERIC)).and_then(products::contraction_loops);
+    loops.is_some_and(|loops| !loops.batch.is_empty())
 }
 
 fn find_anchors<'c>(module: &'c Module<'c>, count: usize) -> Vec<Op<'c>> {

@@ -6,10 +6,10 @@ use monopour::onnx::proto::ModelProto;
 use monopour::onnx::{DataType, Model};
 use monopour::program::GpuDescription;
 use monopour::{CompileOptions, TargetDescription, compile, compile_onnx};
-use monopour_testkit::HostTensor;
 use monopour_testkit::onnx::{model, opset};
 use monopour_testkit::programs::{Size, benchmark};
 use monopour_testkit::suite::{Backend, selected};
+use monopour_testkit::{Dtype, HostTensor};
 use prost::Message;
 use std::path::Path;
 
@@ -184,8 +184,10 @@ fn attention_of_half_precision_is_one_dispatch() {
         let bytes = heads(half).encode_to_vec();
         let model = Model::from_bytes(&bytes, "m.onnx", Path::new("")).unwrap_or_else(|e| panic!("{e}"));
         let options = CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
-        let program = compile_onnx(&model, &options).unwrap_or_else(|e| panic!("{e}")).program;
-        let run = backend.run_program(program, &[from_f32(&[1, 12, 16], &values)]).unwrap_or_else(|e| panic!("{e}"));
+        let compiled = compile_onnx(&model, &options).unwrap_or_else(|e| panic!("{e}"));
+        assert!(compiled.report.remarks.0.is_empty(), "{}: {}", backend.name(), compiled.report.remarks);
+        let run =
+            backend.run_program(compiled.program, &[from_f32(&[1, 12, 16], &values)]).unwrap_or_else(|e| panic!("{e}"));
         (run.outputs.iter().flat_map(HostTensor::to_f64).collect::<Vec<f64>>(), run.cost.map(|c| c.dispatches))
     };
     let (expected, dispatches) = run(false, &Monopour::cpu());
@@ -198,6 +200,59 @@ fn attention_of_half_precision_is_one_dispatch() {
         assert_eq!(dispatches, Some(expected_dispatches), "{}", backend.name());
         let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(worst > 0.0 && worst < 4e-3, "{}: {worst:e}", backend.name());
+    }
+}
+
+/// Queries, keys and values as inputs of four dimensions, of which the first has one element; keys are transposed.
+fn plain(half: bool) -> ModelProto {
+    let of = if half { DataType::F16 } else { DataType::F32 };
+    let inputs = ["q", "k", "v"].map(|name| input(name, of, &["1", "3", "20", "8"])).to_vec();
+    let mut nodes = vec![
+        node("Transpose(k) -> kt", &[("perm", &[0, 1, 3, 2])]),
+        node("MatMul(q, kt) -> s", &[]),
+        node("Mul(s, scale_c) -> t", &[]),
+        node("Softmax(t) -> p", &[("axis", &[-1])]),
+        node("MatMul(p, v) -> y", &[]),
+    ];
+    nodes.insert(0, node("Cast(scale) -> scale_c", &[("to", &[if half { 10 } else { 1 }])]));
+    ModelProto { opset_import: vec![opset("", 20)], ..model(inputs, nodes, vec![floats("scale", &[1], &[0.5])], "y") }
+}
+
+#[test]
+fn attention_of_inputs_of_four_dimensions_is_one_dispatch() {
+    let shape = [1, 3, 20, 8];
+    let numbers = |step: usize| -> Vec<f32> { (0..480).map(|i| (i * step % 37) as f32 / 16.0 - 1.0).collect() };
+    let inputs = [5, 7, 11].map(|step| from_f32(&shape, &numbers(step)));
+    let [q, k, v] = [5, 7, 11].map(|step| numbers(step).iter().map(|x| f64::from(*x)).collect::<Vec<f64>>());
+    let mut expected = vec![0.0; 480];
+    for head in 0..3 {
+        for row in 0..20 {
+            let at = |token: usize| (head * 20 + token) * 8;
+            let score = |key: usize| (0..8).map(|d| q[at(row) + d] * k[at(key) + d]).sum::<f64>() * 0.5;
+            let powers: Vec<f64> = (0..20).map(|key| score(key).exp()).collect();
+            let total: f64 = powers.iter().sum();
+            for d in 0..8 {
+                expected[at(row) + d] = (0..20).map(|key| powers[key] / total * v[at(key) + d]).sum();
+            }
+        }
+    }
+    for backend in [Some(Monopour::cpu()), Monopour::gpu(), Monopour::portable()].into_iter().flatten() {
+        for half in [false, true] {
+            let model = Model::from_bytes(&plain(half).encode_to_vec(), "m.onnx", Path::new(""));
+            let model = model.unwrap_or_else(|e| panic!("{e}"));
+            let options =
+                CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
+            let compiled = compile_onnx(&model, &options).unwrap_or_else(|e| panic!("{e}"));
+            assert!(compiled.report.remarks.0.is_empty(), "{}: {}", backend.name(), compiled.report.remarks);
+            // Sixteenths are f16 numbers.
+            let dtype = if half { Dtype::F16 } else { Dtype::F32 };
+            let given = inputs.clone().map(|x| HostTensor { dtype, ..x });
+            let run = backend.run_program(compiled.program, &given).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(run.cost.map(|c| c.dispatches), Some(1), "{}, half: {half}", backend.name());
+            let found = run.outputs[0].to_f64();
+            let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(worst < if half { 4e-3 } else { 1e-6 }, "{}, half: {half}: {worst:e}", backend.name());
+        }
     }
 }
 
