@@ -4,6 +4,7 @@
 //! accesses and the number of load instructions count; workgroup memory and barriers cost more than they save.
 
 use crate::dispatch::Dispatch;
+use crate::kernel_images::{self, ImageTile};
 use crate::linalg::{self, Loops, known};
 use crate::{attention, products};
 use monopour_contract::{KernelChoice, KernelClass, Sharing};
@@ -250,6 +251,10 @@ fn has_large_tiles(batch: &[i64], rows: &[i64], columns: &[i64]) -> bool {
 fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
     let op = dispatch.main();
     let roles = products::convolution_loops(op).expect("invariant: the class says that it is one");
+    let is_hardware = !gpu.is_cpu_adapter();
+    if let Some(image) = kernel_images::tile(&roles, loops).filter(|_| is_hardware) {
+        return hardware_convolution(op, &roles, (image, loops), gpu);
+    }
     let (channels, shuffled) = ([&roles.channels[..], &roles.depth[..]].concat(), shuffled_subgroup(gpu).is_some());
     let mut tile: Vec<i64> = loops.tileable.iter().map(|t| i64::from(*t)).collect();
     let mut set = |d: Option<&usize>, size: i64| {
@@ -271,6 +276,42 @@ fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         ..KernelChoice::default()
     };
     (tile, choice)
+}
+
+/// Positions of images by channels, as the rows and columns of a product whose factors are copied to workgroup memory.
+fn hardware_convolution(
+    op: Op,
+    roles: &products::ConvolutionLoops,
+    (image, loops): (ImageTile, &Loops),
+    gpu: &GpuDescription,
+) -> (Vec<i64>, KernelChoice) {
+    let all = linalg::loops(op).map(|l| l.extents).unwrap_or_default();
+    let extent = |dims: &[usize]| dims.last().and_then(|d| all.get(*d)).map_or(1, |e| known(*e));
+    // A line of a window with few channels is one pass.
+    let (channels, line) = (extent(&roles.k), extent(&roles.k) * extent(&roles.window));
+    let [down, across] = image.positions_and_channels();
+    let step = match channels {
+        32.. if down + across <= 96 => 32,
+        ..16 if line <= 32 => line,
+        _ => 16,
+    };
+    // Copies of both factors, rows of the one padded by a vector.
+    let room = i64::from(gpu.limits.max_workgroup_storage_bytes) / 4 - 4 * down.max(across);
+    let step = step.min(room / (down + across)).max(1);
+    let channels_last = roles.channels.last() > roles.image.last();
+    let [positions, columns] = image.layout.registers;
+    let contiguous = if channels_last { roles.channels.last() } else { roles.image.last() };
+    let run = contiguous.map_or(1, |d| loops.extents[*d]);
+    let choice = KernelChoice {
+        class: KernelClass::Convolution,
+        workgroup_size: [i32::try_from(image.layout.invocations.iter().product::<i64>()).unwrap_or(64), 1, 1],
+        register_tile: if channels_last { vec![positions, columns] } else { vec![columns, positions] },
+        reduction_step: step,
+        vector_width: common_width(4, &[run, channels]),
+        sharing: Sharing::Workgroup,
+        ..KernelChoice::default()
+    };
+    (image.tile, choice)
 }
 
 /// Whole rows: one subgroup per row where its size is known, else one workgroup.

@@ -5,6 +5,7 @@ use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Point};
 use super::super::fitted::FittedChoice;
 use super::super::model::{Base, Operand, Source, TileOp};
+use super::axes::Spread;
 use super::load::{self, Loaded, Spot, Stream};
 use super::stage::{self, Fill};
 use super::{Extent, Plan};
@@ -25,6 +26,9 @@ pub(super) struct Place<'c> {
     /// First column of each group, clamped, and whether it is in range.
     pub(super) columns: Vec<Spot<'c>>,
     column_guards: Vec<Option<Value<'c>>>,
+    /// The coordinates of each row and of each column where several are merged; else none.
+    pub(super) row_spreads: Vec<Spread<'c>>,
+    pub(super) column_spreads: Vec<Spread<'c>>,
     /// Coordinates of the result; rows and columns are still 0.
     pub(super) coordinates: Vec<Value<'c>>,
 }
@@ -96,14 +100,17 @@ fn place<'c>(
     let block = code.mul_const(row_pass, tile.threads_m);
     let block = code.add(block, who.group);
     let first_row = code.mul_const(block, tile.rows);
-    let (rows, row_guards) = positions(code, plan.rows, plan.rows_exact(), first_row, (tile.rows, 1), 1);
+    let (rows, mut row_guards) = positions(code, plan.rows, plan.rows_exact(), first_row, (tile.rows, 1), 1);
+    let row_spreads = spreads(code, plan, (&plan.axes.outer_rows, plan.axes.row), &rows, 1, &mut row_guards);
     let lanes = i64::from(plan.lanes);
     let pass = code.mul_const(column_pass, tile.column_groups * tile.threads_n);
     let first_column = code.add(pass, who.lane);
     let first_column = code.mul_const(first_column, lanes);
     let groups = (tile.column_groups, tile.threads_n * lanes);
     // Extents are multiples of the lanes: a group of columns is in range as a whole or not at all.
-    let (columns, column_guards) = positions(code, plan.columns, plan.columns_exact(), first_column, groups, lanes);
+    let (columns, mut column_guards) = positions(code, plan.columns, plan.columns_exact(), first_column, groups, lanes);
+    let merged = (&plan.axes.outer_columns[..], plan.axes.column);
+    let column_spreads = spreads(code, plan, merged, &columns, lanes, &mut column_guards);
     Place {
         linear: who.linear,
         invocations: who.invocations,
@@ -113,8 +120,30 @@ fn place<'c>(
         row_guards,
         columns,
         column_guards,
+        row_spreads,
+        column_spreads,
         coordinates,
     }
+}
+
+/// The coordinates of positions along merged ones, whose guards are added; none where nothing is merged.
+fn spreads<'c>(
+    code: &mut Code<'c, '_>,
+    plan: &Plan<'c, '_>,
+    (outer, last): (&[usize], Option<usize>),
+    positions: &[Spot<'c>],
+    width: i64,
+    guards: &mut [Option<Value<'c>>],
+) -> Vec<Spread<'c>> {
+    let Some(last) = last.filter(|_| !outer.is_empty()) else { return vec![] };
+    let mut out = vec![];
+    for (spot, guard) in positions.iter().zip(guards) {
+        let position = code.add_const(spot.at, spot.plus);
+        let spread = plan.axes.split(code, (outer, last), position, width);
+        *guard = code.both(*guard, spread.guard);
+        out.push(spread);
+    }
+    out
 }
 
 /// `count` positions from `first` on, `distance` apart, each of `width` neighbours: clamped, and whether they are in range.
@@ -148,12 +177,16 @@ fn register_tile<'c>(
     place: &Place<'c>,
 ) -> Result<(), Diagnostics> {
     let mut points = Vec::new();
-    for row in &place.rows {
-        for column in &place.columns {
+    for (r, row) in place.rows.iter().enumerate() {
+        for (c, column) in place.columns.iter().enumerate() {
             let mut coordinates = place.coordinates.clone();
-            for (coordinate, spot) in [(plan.axes.row, row), (plan.axes.column, column)] {
-                if let Some(c) = coordinate {
-                    coordinates[c] = code.add_const(spot.at, spot.plus);
+            let along = [(plan.axes.row, row, place.row_spreads.get(r))];
+            let along = along.into_iter().chain([(plan.axes.column, column, place.column_spreads.get(c))]);
+            for (coordinate, spot, spread) in along {
+                match (coordinate, spread) {
+                    (_, Some(spread)) => spread.coordinates.iter().for_each(|(c, at)| coordinates[*c] = *at),
+                    (Some(c), None) => coordinates[c] = code.add_const(spot.at, spot.plus),
+                    (None, None) => {}
                 }
             }
             points.push(Point::new(coordinates, plan.lanes));
@@ -239,7 +272,6 @@ fn initial<'c>(
 struct Nest<'c, 'p, 'm> {
     evaluator: &'p Evaluator<'c, 'm>,
     plan: &'p Plan<'c, 'm>,
-    place: &'p Place<'c>,
     /// The results that it accumulates.
     results: Vec<usize>,
     /// Per input; staged ones load from the copy. `None`: of other results.
@@ -291,12 +323,12 @@ fn accumulate_results<'c>(
         streams.push(Some(Stream::new(code, evaluator, plan, source, place, *copy)));
         fills.push(stage.as_ref().zip(*copy).map(|(stage, buffer)| {
             let base = load::first(code, evaluator, plan, side, place);
-            Fill { stage, source: side, buffer, base }
+            Fill::new(code, plan, place, (stage, side), (base, buffer))
         }));
     }
     let others = plan.axes.reductions.iter().enumerate().filter(|(r, _)| *r != choice.stepped);
     let others = others.map(|(_, r)| r.extent).collect();
-    let nest = Nest { evaluator, plan, place, results: results.to_vec(), streams, fills, others };
+    let nest = Nest { evaluator, plan, results: results.to_vec(), streams, fills, others };
     let parts = vec![code.c(0); choice.sides.len()];
     nest.level(code, 0, &parts, initial)
 }
@@ -409,12 +441,15 @@ impl<'c> Nest<'c, '_, '_> {
         if self.fills.iter().all(Option::is_none) {
             return Ok(());
         }
+        let fills: Vec<(&Fill, Value)> =
+            self.fills.iter().zip(parts).filter_map(|(fill, part)| Some((fill.as_ref()?, *part))).collect();
+        let load = |(fill, part): &(&Fill<'c, '_>, Value<'c>)| fill.load(code, self.evaluator, self.plan, (*part, k));
+        // Loads that wait for no other invocation come first.
+        let loaded: Vec<Vec<Value>> = fills.iter().map(load).collect();
         // The pass before must have read what is overwritten.
         code.barrier()?;
-        for (fill, part) in self.fills.iter().zip(parts) {
-            if let Some(fill) = fill {
-                fill.write(code, self.evaluator, self.plan, self.place, (*part, k))?;
-            }
+        for ((fill, _), values) in fills.iter().zip(&loaded) {
+            fill.store(code, values)?;
         }
         code.barrier()
     }
