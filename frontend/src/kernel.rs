@@ -17,13 +17,13 @@ const MAX_GRID: i64 = 65_535;
 pub(crate) const MAX_GRID_RANK: usize = 3;
 /// Columns of a product that leave most lanes idle.
 pub(crate) const FEW_COLUMNS: i64 = 4;
-/// Rows and columns of a large tile of a product, 64 of which an invocation has.
+/// Columns of a large tile of a product, which has half as many rows: an invocation has 8 of each.
 const LARGE_TILE: i64 = 128;
 /// Rows and columns of a tile that is transposed: a subgroup's accesses of four bytes are whole lines on both sides.
 const TRANSPOSED_TILE: i64 = 32;
 /// Rows of a product that one invocation has all of.
 const FEW_ROWS: i64 = 8;
-/// Tiles from which on they are large: about as many as the largest GPUs have room for at once, two on each of 132
+/// Pairs of tiles from which on they are large: about as many as the largest GPUs have room for at once, two on each of 132
 /// units, less what the smaller ones need.
 const MANY_TILES: i64 = 192;
 /// Vectors of an attention's rows that one subgroup holds: queries, scores and sums, 24 KiB.
@@ -156,9 +156,12 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         let choice = staged_product(4, 16, common_width(4, &contiguous), gpu);
         return (sized(64, 32), KernelChoice { workgroup_size: [8, 16, 1], ..choice });
     }
-    let is_large = is_large_product(&roles, &loops.extents, gpu);
-    let (tile, registers, step) = if is_large { (LARGE_TILE, 8, 8) } else { (64, 4, 16) };
-    (sized(tile, tile), staged_product(registers, step, common_width(4, &contiguous), gpu))
+    let width = common_width(4, &contiguous);
+    if is_large_product(&roles, &loops.extents, gpu) {
+        let choice = staged_product(8, 16, width, gpu);
+        return (sized(64, LARGE_TILE), KernelChoice { workgroup_size: [16, 8, 1], ..choice });
+    }
+    (sized(64, 64), staged_product(4, 16, width, gpu))
 }
 
 /// A product whose factors pass through workgroup memory; each invocation has a square of the result.
@@ -237,7 +240,8 @@ pub(crate) fn is_large_product(roles: &products::ContractionLoops, extents: &[i6
     !gpu.is_cpu_adapter() && has_large_tiles(&of(&roles.batch), &of(&roles.m), &of(&roles.n))
 }
 
-/// Whether a product of static sizes has enough tiles of [`LARGE_TILE`] rows and columns for all units of a GPU.
+/// Whether a product of static sizes has enough pairs of large tiles, of [`LARGE_TILE`] rows and columns, for all units of a
+/// GPU.
 fn has_large_tiles(batch: &[i64], rows: &[i64], columns: &[i64]) -> bool {
     let tiles = |dims: &[i64]| match dims.split_last() {
         Some((last, others)) => others.iter().product::<i64>() * (last / LARGE_TILE),

@@ -195,7 +195,8 @@ fn staged<'c>(
     let is_packed = |s: &Side<'c>| model.slices[s.slice].element.integer_width().is_some_and(|w| PACKED.contains(&w));
     let is_local = |s: &Side<'c>| padded.contains(&model.slices[s.slice].base);
     let stage = |s: &Side<'c>| {
-        stage::stage(s, &setting.tile, setting.lanes, choice.step).filter(|_| !is_local(s) && !is_packed(s))
+        let is_word = model.slices[s.slice].element.element_size_bytes() == Some(4);
+        stage::stage(s, &setting.tile, setting.lanes, choice.step, is_word).filter(|_| !is_local(s) && !is_packed(s))
     };
     let stages: Vec<Option<Stage<'c>>> = choice.sides.iter().map(stage).collect();
     let bytes = |s: &Stage| s.elements as u64 * element_bytes(setting.evaluator, s.side.slice);

@@ -249,16 +249,23 @@ fn found(kernel: &Kernel, op: Op, buffer: Value, indices: &[Value]) -> Result<(B
 
 /// Pointer to the array entry that holds the element at `index`.
 fn entry<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, buffer: Buffer, index: Ex, lanes: u32) -> Result<Ex, Diagnostics> {
-    if buffer.lanes != lanes {
+    let is_part = lanes == 1 && matches!(buffer.lanes, 2 | 4) && buffer.layout == Layout::Plain;
+    if buffer.lanes != lanes && !is_part {
         return Err(error::mixed_lanes(op, buffer.lanes, lanes));
     }
-    let mut index = index;
-    if lanes > 1 {
+    let mut at = index;
+    if buffer.lanes > 1 {
         // Lane counts are powers of two and indices are not negative.
-        let shift = kernel.u32(lanes.trailing_zeros());
-        index = kernel.binary(B::ShiftRight, index, shift);
+        let shift = kernel.u32(buffer.lanes.trailing_zeros());
+        at = kernel.binary(B::ShiftRight, index, shift);
     }
-    Ok(kernel.add(Expression::Access { base: buffer.pointer, index }))
+    let entry = kernel.add(Expression::Access { base: buffer.pointer, index: at });
+    if !is_part {
+        return Ok(entry);
+    }
+    let mask = kernel.i32(buffer.lanes as i32 - 1);
+    let index = kernel.binary(B::And, index, mask);
+    Ok(kernel.add(Expression::Access { base: entry, index }))
 }
 
 /// A `vec4<u64>` to the planes of even and odd elements.
@@ -307,10 +314,10 @@ fn alloca<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// The lanes of all accesses of local memory, if they are equal and make a vector; else 1.
+/// The lanes of the widest accesses of local memory, if they make a vector and all others are of single elements; else 1.
 fn local_lanes(buffer: Value, elements: i64) -> u32 {
-    let mut lanes = buffer.uses().into_iter().filter_map(|u| accessed(u.op)).map(|(_, lanes)| lanes);
-    let first = lanes.next().unwrap_or(1);
-    let vector = matches!(first, 2 | 4) && elements % i64::from(first) == 0;
-    if vector && lanes.all(|l| l == first) { first } else { 1 }
+    let lanes: Vec<u32> = buffer.uses().into_iter().filter_map(|u| accessed(u.op)).map(|(_, lanes)| lanes).collect();
+    let widest = lanes.iter().copied().max().unwrap_or(1);
+    let vector = matches!(widest, 2 | 4) && elements % i64::from(widest) == 0;
+    if vector && lanes.iter().all(|l| *l == widest || *l == 1) { widest } else { 1 }
 }

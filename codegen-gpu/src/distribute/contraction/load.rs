@@ -57,6 +57,12 @@ impl<'c, 'p> Stream<'c, 'p> {
         let none = [Spot { at: code.c(0), plus: 0 }];
         let rows = match (&side.outer_rows[..], side.row.is(0)) {
             (_, true) => none.to_vec(),
+            // A copy has all rows of the tile, those beyond the slice as well.
+            ([], false) if copy.is_some() && side.access == Access::AlongRows => {
+                let lanes = i64::from(side.lanes);
+                let first = |r| Spot { at: place.first_row, plus: r * lanes };
+                (0..plan.tile.rows / lanes).map(|r| scaled(code, &side.row, &first(r))).collect()
+            }
             ([], false) => rows(code, plan, side, place).iter().map(|row| scaled(code, &side.row, row)).collect(),
             (outer, false) => spread(code, &place.row_spreads, (side.row, outer)),
         };
@@ -76,6 +82,11 @@ impl<'c, 'p> Stream<'c, 'p> {
             }
         }
         Self { side, spots, per_row: columns.len() * split as usize, lane: place.lane, copy }
+    }
+
+    /// Iterations of a load.
+    pub(super) fn iterations(&self) -> i64 {
+        if self.side.access == Access::AlongK { i64::from(self.side.lanes) } else { 1 }
     }
 
     /// Loads the operands of `count` iterations from `k` on; `part` is the other reductions' term of the address.

@@ -1,9 +1,11 @@
 //! Stages inputs in workgroup memory: the invocations copy them together before each pass, and all read the copies.
 //!
 //! Before: every invocation loads its rows and columns, which its neighbours load too.
-//! After: `barrier; copy of rows x step and step x columns; barrier;` and loads from the copies, per pass.
+//! After: `barrier; copy of rows x step and step x columns; barrier;` and loads from the copies, per pass. Elements of a word are
+//! loaded one pass ahead, into registers.
 //! Requires: one pass of rows and of columns over the tile, so that a copy serves the whole workgroup.
-//! Ensures: a copy has the layout of its loads: vectors along the reduction, or along the rows or columns.
+//! Ensures: a copy of elements of a word is read in vectors of rows or of columns, whatever lies side by side in the input; other
+//! ones have the layout of their loads.
 
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach};
@@ -29,8 +31,8 @@ pub(super) struct Stage<'c> {
     positions: i64,
 }
 
-/// The copy of an input, if invocations share its values.
-pub(super) fn stage<'c>(side: &Side<'c>, tile: &Tile, lanes: u32, step: i64) -> Option<Stage<'c>> {
+/// The copy of an input, if invocations share its values. `is_word`: of elements of a word.
+pub(super) fn stage<'c>(side: &Side<'c>, tile: &Tile, lanes: u32, step: i64, is_word: bool) -> Option<Stage<'c>> {
     let of_rows = !side.has_columns() && !side.row.is(0);
     let of_columns = side.has_columns() && side.row.is(0);
     if side.k.is(0) || !(of_rows || of_columns) {
@@ -38,20 +40,26 @@ pub(super) fn stage<'c>(side: &Side<'c>, tile: &Tile, lanes: u32, step: i64) -> 
     }
     let width = i64::from(lanes);
     let positions = if of_rows { tile.threads_m * tile.rows } else { tile.threads_n * tile.column_groups * width };
-    let (position_stride, k, elements) = match side.access {
-        Access::AlongK => {
+    let across = across(side, tile, lanes).filter(|_| is_word);
+    let (position_stride, k) = match (side.access, across) {
+        // The next iteration's elements begin in other banks.
+        (Access::AlongK, Some(_)) => (1, positions + 4),
+        (Access::AlongK, None) => {
             // Padded by one vector per row where invocations of several rows load at once: the rows begin in other
             // banks.
             let is_one_row = of_rows && tile.threads_n * i64::from(side.lanes) >= BANKS;
-            let stride = step + if is_one_row { 0 } else { i64::from(side.lanes) };
-            (stride, 1, positions * stride)
+            (step + if is_one_row { 0 } else { i64::from(side.lanes) }, 1)
         }
-        _ => (1, positions, positions * step),
+        _ => (1, positions),
     };
+    let elements = if k == 1 { positions * position_stride } else { k * step };
     let along = |stride: Stride<'c>| if stride.is(0) { stride } else { Stride::Known(position_stride) };
-    let access = match side.access {
-        Access::AlongColumns(Reach::Strided(_)) => Access::AlongColumns(Reach::Strided(Stride::Known(1))),
-        other => other,
+    let (access, lanes) = match (side.access, across) {
+        (_, Some(across)) => across,
+        (Access::AlongColumns(Reach::Strided(_)), None) => {
+            (Access::AlongColumns(Reach::Strided(Stride::Known(1))), side.lanes)
+        }
+        (other, None) => (other, side.lanes),
     };
     let copy = Side {
         row: along(side.row),
@@ -63,9 +71,18 @@ pub(super) fn stage<'c>(side: &Side<'c>, tile: &Tile, lanes: u32, step: i64) -> 
         serial: vec![Stride::ZERO; side.serial.len()],
         constant: 0,
         access,
+        lanes,
         ..side.clone()
     };
     Some(Stage { side: copy, elements, positions })
+}
+
+/// Loads of vectors of rows or of columns from a copy; `None`: an invocation has no whole ones.
+fn across<'c>(side: &Side<'c>, tile: &Tile, lanes: u32) -> Option<(Access<'c>, u32)> {
+    if side.has_columns() {
+        return (lanes > 1).then_some((Access::AlongColumns(Reach::Wide), lanes));
+    }
+    (tile.rows % 4 == 0).then_some((Access::AlongRows, 4))
 }
 
 /// Workgroup memory for a copy.
@@ -84,6 +101,8 @@ pub(super) struct Fill<'c, 'p> {
     source: &'p Side<'c>,
     buffer: Value<'c>,
     items: Vec<Item<'c>>,
+    /// The distance in the copy between the elements of a vector, if these are stored alone.
+    apart: Option<i64>,
 }
 
 /// A vector of a copy.
@@ -111,6 +130,7 @@ impl<'c, 'p> Fill<'c, 'p> {
         let along_k = source.access == Access::AlongK;
         // Vectors per row of the copy, and its rows.
         let (per_row, rows) = if along_k { (step / lanes, stage.positions) } else { (stage.positions / lanes, step) };
+        let is_turned = along_k && stage.side.access != Access::AlongK;
         let total = per_row * rows;
         let invocations = place.invocations;
         let mut items = vec![];
@@ -123,8 +143,7 @@ impl<'c, 'p> Fill<'c, 'p> {
                 let last = code.c(total - 1);
                 item = code.min(item, last);
             }
-            let per_row = code.c(per_row);
-            let (row, vector) = (code.div(item, per_row), code.rem(item, per_row));
+            let (row, vector) = place_of(code, item, (rows, per_row), if is_turned { 8 / lanes } else { per_row });
             let vector = code.mul_const(vector, lanes);
             let (position, q) = if along_k { (row, vector) } else { (vector, row) };
             let at = position_in(code, plan, (stage, source), position);
@@ -134,7 +153,11 @@ impl<'c, 'p> Fill<'c, 'p> {
             let to_k = copy.k.scale(code, q);
             items.push(Item { from, to: code.add(to, to_k), q, guard });
         }
-        Self { source, buffer, items }
+        let apart = match is_turned {
+            true => stage.side.k.exact(),
+            false => (source.lanes != stage.side.lanes).then_some(1),
+        };
+        Self { source, buffer, items, apart }
     }
 
     /// Loads the vectors of the pass at `k`; `part` is the other reductions' term of the address. Loads are clamped into the
@@ -169,10 +192,50 @@ impl<'c, 'p> Fill<'c, 'p> {
     /// Stores them to the copy.
     pub(super) fn store(&self, code: &mut Code<'c, '_>, values: &[Value<'c>]) -> Result<(), Diagnostics> {
         for (item, value) in self.items.iter().zip(values) {
-            code.guarded(item.guard, |code| code.store(*value, self.buffer, item.to))?;
+            code.guarded(item.guard, |code| self.store_one(code, item, *value))?;
         }
         Ok(())
     }
+
+    fn store_one(&self, code: &mut Code<'c, '_>, item: &Item<'c>, value: Value<'c>) -> Result<(), Diagnostics> {
+        let Some(apart) = self.apart else { return code.store(value, self.buffer, item.to) };
+        for lane in 0..self.source.lanes {
+            let element = code.extract(value, lane);
+            let to = code.add_const(item.to, i64::from(lane) * apart);
+            code.store(element, self.buffer, to)?;
+        }
+        Ok(())
+    }
+
+    /// Vectors of a pass.
+    pub(super) fn count(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Elements of a pass in the registers of an invocation.
+    pub(super) fn held(&self) -> usize {
+        self.items.len() * self.source.lanes as usize
+    }
+}
+
+/// The row of the vector `item` of `rows` of `per_row` each, and its position there: `side_by_side` of them, then those of
+/// the next row, as far as they divide a row. Eight words of a row are a sector of memory, and in a turned copy lie in
+/// other banks than their neighbours in the next rows.
+fn place_of<'c>(
+    code: &mut Code<'c, '_>,
+    item: Value<'c>,
+    (rows, per_row): (i64, i64),
+    side_by_side: i64,
+) -> (Value<'c>, Value<'c>) {
+    let width = code.c(if per_row % side_by_side == 0 { side_by_side } else { per_row });
+    let (line, at) = (code.div(item, width), code.rem(item, width));
+    if width.constant_int() == Some(per_row) {
+        return (line, at);
+    }
+    let rows = code.c(rows);
+    let (block, row) = (code.div(line, rows), code.rem(line, rows));
+    let first = code.mul(block, width);
+    (row, code.add(first, at))
 }
 
 /// The elements from a tile's first to a row or column of a copy, clamped into the input.
