@@ -4,6 +4,7 @@
 //! accesses and the number of load instructions count; workgroup memory and barriers cost more than they save.
 
 use crate::dispatch::Dispatch;
+use crate::kernel_images::{self, ImageTile};
 use crate::linalg::{self, Loops, known};
 use crate::{attention, products};
 use monopour_contract::{KernelChoice, KernelClass, Sharing};
@@ -16,13 +17,14 @@ const MAX_GRID: i64 = 65_535;
 pub(crate) const MAX_GRID_RANK: usize = 3;
 /// Columns of a product that leave most lanes idle.
 pub(crate) const FEW_COLUMNS: i64 = 4;
-/// Rows and columns of a large tile of a product, 64 of which an invocation has.
+/// Columns of a large tile of a product, which has half as many rows: an invocation has 8 of each. On cooperative matrices also
+/// its rows.
 const LARGE_TILE: i64 = 128;
 /// Rows and columns of a tile that is transposed: a subgroup's accesses of four bytes are whole lines on both sides.
 const TRANSPOSED_TILE: i64 = 32;
 /// Rows of a product that one invocation has all of.
 const FEW_ROWS: i64 = 8;
-/// Tiles from which on they are large: about as many as the largest GPUs have room for at once, two on each of 132
+/// Pairs of tiles from which on they are large: about as many as the largest GPUs have room for at once, two on each of 132
 /// units, less what the smaller ones need.
 const MANY_TILES: i64 = 192;
 /// Vectors of an attention's rows that one subgroup holds: queries, scores and sums, 24 KiB.
@@ -158,9 +160,12 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     if let Some((tile, choice)) = cooperative_product(op, &roles, &all, gpu) {
         return (sized(tile, tile), choice);
     }
-    let is_large = is_large_product(&roles, &loops.extents, gpu);
-    let (tile, registers, step) = if is_large { (LARGE_TILE, 8, 8) } else { (64, 4, 16) };
-    (sized(tile, tile), staged_product(registers, step, common_width(4, &contiguous), gpu))
+    let width = common_width(4, &contiguous);
+    if is_large_product(&roles, &loops.extents, gpu) {
+        let choice = staged_product(8, 16, width, gpu);
+        return (sized(64, LARGE_TILE), KernelChoice { workgroup_size: [16, 8, 1], ..choice });
+    }
+    (sized(64, 64), staged_product(4, 16, width, gpu))
 }
 
 /// Lanes of a subgroup, where subgroups multiply matrices of halves.
@@ -280,7 +285,8 @@ pub(crate) fn is_large_product(roles: &products::ContractionLoops, extents: &[i6
     !gpu.is_cpu_adapter() && has_large_tiles(&of(&roles.batch), &of(&roles.m), &of(&roles.n))
 }
 
-/// Whether a product of static sizes has enough tiles of [`LARGE_TILE`] rows and columns for all units of a GPU.
+/// Whether a product of static sizes has enough pairs of large tiles, of [`LARGE_TILE`] rows and columns, for all units of a
+/// GPU.
 fn has_large_tiles(batch: &[i64], rows: &[i64], columns: &[i64]) -> bool {
     let tiles = |dims: &[i64]| match dims.split_last() {
         Some((last, others)) => others.iter().product::<i64>() * (last / LARGE_TILE),
@@ -294,6 +300,10 @@ fn has_large_tiles(batch: &[i64], rows: &[i64], columns: &[i64]) -> bool {
 fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
     let op = dispatch.main();
     let roles = products::convolution_loops(op).expect("invariant: the class says that it is one");
+    let is_hardware = !gpu.is_cpu_adapter();
+    if let Some(image) = kernel_images::tile(&roles, loops).filter(|_| is_hardware) {
+        return hardware_convolution(op, &roles, (image, loops), gpu);
+    }
     let (channels, shuffled) = ([&roles.channels[..], &roles.depth[..]].concat(), shuffled_subgroup(gpu).is_some());
     let mut tile: Vec<i64> = loops.tileable.iter().map(|t| i64::from(*t)).collect();
     let mut set = |d: Option<&usize>, size: i64| {
@@ -315,6 +325,42 @@ fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         ..KernelChoice::default()
     };
     (tile, choice)
+}
+
+/// Positions of images by channels, as the rows and columns of a product whose factors are copied to workgroup memory.
+fn hardware_convolution(
+    op: Op,
+    roles: &products::ConvolutionLoops,
+    (image, loops): (ImageTile, &Loops),
+    gpu: &GpuDescription,
+) -> (Vec<i64>, KernelChoice) {
+    let all = linalg::loops(op).map(|l| l.extents).unwrap_or_default();
+    let extent = |dims: &[usize]| dims.last().and_then(|d| all.get(*d)).map_or(1, |e| known(*e));
+    // A line of a window with few channels is one pass.
+    let (channels, line) = (extent(&roles.k), extent(&roles.k) * extent(&roles.window));
+    let [down, across] = image.positions_and_channels();
+    let step = match channels {
+        32.. if down + across <= 96 => 32,
+        ..16 if line <= 32 => line,
+        _ => 16,
+    };
+    // Copies of both factors, rows of the one padded by a vector.
+    let room = i64::from(gpu.limits.max_workgroup_storage_bytes) / 4 - 4 * down.max(across);
+    let step = step.min(room / (down + across)).max(1);
+    let channels_last = roles.channels.last() > roles.image.last();
+    let [positions, columns] = image.layout.registers;
+    let contiguous = if channels_last { roles.channels.last() } else { roles.image.last() };
+    let run = contiguous.map_or(1, |d| loops.extents[*d]);
+    let choice = KernelChoice {
+        class: KernelClass::Convolution,
+        workgroup_size: [i32::try_from(image.layout.invocations.iter().product::<i64>()).unwrap_or(64), 1, 1],
+        register_tile: if channels_last { vec![positions, columns] } else { vec![columns, positions] },
+        reduction_step: step,
+        vector_width: common_width(4, &[run, channels]),
+        sharing: Sharing::Workgroup,
+        ..KernelChoice::default()
+    };
+    (image.tile, choice)
 }
 
 /// Whole rows: one subgroup per row where its size is known, else one workgroup.

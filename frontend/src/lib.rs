@@ -28,7 +28,8 @@
 //!
 //! * `linalg`: maps, iterators and operands of an op; `products`: loops of contractions and convolutions; `rows`: ops of row
 //!   groups.
-//! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_cpu`: the cost models of GPU and CPU.
+//! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_images`, `kernel_cpu`: the cost models of GPU
+//!   (convolutions on hardware: `kernel_images`) and CPU.
 
 pub mod attention;
 mod block_graph;
@@ -44,6 +45,7 @@ mod isolate;
 mod joined_op;
 mod kernel;
 mod kernel_cpu;
+mod kernel_images;
 pub mod layouts;
 mod linalg;
 pub mod narrow;

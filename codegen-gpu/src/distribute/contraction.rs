@@ -123,10 +123,10 @@ fn plan<'c, 'm>(
     let inputs = axes::inputs(body, op, &written, &padded)?;
     let (axes, shared_lanes) = shared_axes(body, op, &inputs, kernel)?;
     let evaluator = &Evaluator { along: axes.column, ..body.clone() };
-    let (rows, columns) = (axes.extent(axes.row), axes.extent(axes.column));
+    let (rows, columns) = (axes.rows(), axes.columns());
     let widest = widest_lanes(&ops, op, kernel);
     let writer = after.last().unwrap_or(op);
-    let lanes = column_lanes(evaluator, writer, &columns, shared_lanes, widest);
+    let lanes = column_lanes(evaluator, writer, &axes, shared_lanes, widest);
     let in_turn = device.is_cpu_adapter();
     let results = if in_turn { 1 } else { op.outputs().len() };
     let tile = geometry(kernel, shared_lanes, &rows, &columns, (lanes, results))?;
@@ -175,13 +175,13 @@ fn shared_axes<'c>(
 ) -> Result<(Axes<'c>, Option<u32>), Declined> {
     let outer = op.outer.clone().unwrap_or_default();
     if let Some(lanes) = kernel.shared_lanes {
-        let axes = axes::axes(op, inputs, i64::from(lanes))?;
+        let axes = axes::axes(op, inputs, i64::from(lanes), false)?;
         let of_rows = |i: &&Input| axes.column.is_none_or(|column| i.strides[outer[column]].is(0));
         if inputs.iter().filter(of_rows).all(|i| shuffles(body, i, kernel.native_halves)) {
             return Ok((axes, Some(lanes)));
         }
     }
-    Ok((axes::axes(op, inputs, kernel.invocations())?, None))
+    Ok((axes::axes(op, inputs, kernel.invocations(), kernel.staged)?, None))
 }
 
 /// The copies of inputs in workgroup memory; none if it cannot hold all of them. Local buffers are there already.
@@ -195,7 +195,8 @@ fn staged<'c>(
     let is_packed = |s: &Side<'c>| model.slices[s.slice].element.integer_width().is_some_and(|w| PACKED.contains(&w));
     let is_local = |s: &Side<'c>| padded.contains(&model.slices[s.slice].base);
     let stage = |s: &Side<'c>| {
-        stage::stage(s, &setting.tile, setting.lanes, choice.step).filter(|_| !is_local(s) && !is_packed(s))
+        let is_word = model.slices[s.slice].element.element_size_bytes() == Some(4);
+        stage::stage(s, &setting.tile, setting.lanes, choice.step, is_word).filter(|_| !is_local(s) && !is_packed(s))
     };
     let stages: Vec<Option<Stage<'c>>> = choice.sides.iter().map(stage).collect();
     let bytes = |s: &Stage| s.elements as u64 * element_bytes(setting.evaluator, s.side.slice);
@@ -246,21 +247,16 @@ fn shuffles(evaluator: &Evaluator<'_, '_>, input: &Input<'_>, native_halves: boo
 }
 
 /// Lanes along the columns of the result: as many as are aligned, but without idle lanes in the subgroup.
-fn column_lanes(
-    evaluator: &Evaluator<'_, '_>,
-    writer: &TileOp,
-    columns: &Extent,
-    shared: Option<u32>,
-    widest: u32,
-) -> u32 {
-    let bound = columns.bound().unwrap_or(1).max(1) as u32;
+fn column_lanes(evaluator: &Evaluator<'_, '_>, writer: &TileOp, axes: &Axes, shared: Option<u32>, widest: u32) -> u32 {
+    let bound = axes.columns().bound().unwrap_or(1).max(1) as u32;
     let busy = shared.map_or(u32::MAX, |size| bound.div_ceil(size).next_power_of_two());
     let widest = widest.min(busy);
     let output = &writer.outputs()[0];
     let Source::Slice(s) = output.source else { return 1 };
     let fits = |lanes: u32| {
         let local = matches!(evaluator.model.slices[s].base, Base::Local(_));
-        columns.divisor() % i64::from(lanes) == 0 && (local || evaluator.reach(writer, output, s, lanes) == Reach::Wide)
+        axes.column_divisor() % i64::from(lanes) == 0
+            && (local || evaluator.reach(writer, output, s, lanes) == Reach::Wide)
     };
     [8, 4, 2].into_iter().find(|l| *l <= widest && fits(*l)).unwrap_or(1)
 }

@@ -137,7 +137,7 @@ fn plan<'c, 'm>(body: &Evaluator<'c, 'm>, kernel: &FittedChoice, subgroup: i64) 
     }
     let written: Vec<Base> = before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(body, o.source)).collect();
     let inputs = axes::inputs(body, op, &written, &[])?;
-    let axes = axes::axes(op, &inputs, kernel.invocations())?;
+    let axes = axes::axes(op, &inputs, kernel.invocations(), false)?;
     let (Some(row), Some(column), []) = (axes.row, axes.column, &axes.serial[..]) else {
         return Err(Declined::ResultNotIndexed);
     };

@@ -262,11 +262,18 @@ fn entry<'c>(
     index: Value<'c>,
     lanes: u32,
 ) -> Result<Ex, Diagnostics> {
-    if buffer.lanes != lanes {
+    let is_part = lanes == 1 && matches!(buffer.lanes, 2 | 4) && buffer.layout == Layout::Plain;
+    if buffer.lanes != lanes && !is_part {
         return Err(error::mixed_lanes(op, buffer.lanes, lanes));
     }
-    let index = if lanes == 1 { kernel.one(index) } else { in_vectors(kernel, index, lanes) };
-    Ok(kernel.add(Expression::Access { base: buffer.pointer, index }))
+    let at = if buffer.lanes == 1 { kernel.one(index) } else { in_vectors(kernel, index, buffer.lanes) };
+    let entry = kernel.add(Expression::Access { base: buffer.pointer, index: at });
+    if !is_part {
+        return Ok(entry);
+    }
+    let (index, mask) = (kernel.one(index), kernel.i32(buffer.lanes as i32 - 1));
+    let index = kernel.binary(B::And, index, mask);
+    Ok(kernel.add(Expression::Access { base: entry, index }))
 }
 
 /// An index in vectors of so many elements, a power of two; no index is negative. What is added at last is divided for
@@ -343,10 +350,10 @@ fn alloca<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// The lanes of all accesses of local memory, if they are equal and make a vector; else 1.
+/// The lanes of the widest accesses of local memory, if they make a vector and all others are of single elements; else 1.
 fn local_lanes(buffer: Value, elements: i64) -> u32 {
-    let mut lanes = buffer.uses().into_iter().filter_map(|u| accessed(u.op)).map(|(_, lanes)| lanes);
-    let first = lanes.next().unwrap_or(1);
-    let vector = matches!(first, 2 | 4) && elements % i64::from(first) == 0;
-    if vector && lanes.all(|l| l == first) { first } else { 1 }
+    let lanes: Vec<u32> = buffer.uses().into_iter().filter_map(|u| accessed(u.op)).map(|(_, lanes)| lanes).collect();
+    let widest = lanes.iter().copied().max().unwrap_or(1);
+    let vector = matches!(widest, 2 | 4) && elements % i64::from(widest) == 0;
+    if vector && lanes.iter().all(|l| *l == widest || *l == 1) { widest } else { 1 }
 }

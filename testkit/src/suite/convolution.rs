@@ -2,7 +2,7 @@
 
 use super::case::{Case, by};
 use crate::host_tensor::Dtype;
-use crate::text::{Program, Value};
+use crate::text::{Input, Program, Value};
 use monopour_ir::ops;
 
 /// A window over one dimension, with the input's extent for an output of `out`.
@@ -36,6 +36,14 @@ pub(super) fn cases() -> Vec<Case> {
         (1, [1, 1], [10, 10], window(3, 1, 1)),
         (1, [7, 7], [3, 10], window(2, 3, 1)),
         (2, [5, 3], [4, 6], window(3, 2, 2)),
+        // Tiles of several lines and images, whole and cut.
+        (5, [7, 7], [16, 32], window(3, 1, 1)),
+        (3, [14, 14], [8, 40], window(3, 1, 1)),
+        (2, [28, 28], [4, 20], window(3, 1, 1)),
+        (3, [13, 11], [6, 17], window(3, 2, 1)),
+        (2, [9, 20], [3, 64], window(7, 2, 1)),
+        (4, [6, 10], [16, 18], window(3, 1, 2)),
+        (2, [19, 5], [20, 130], window(1, 1, 1)),
     ] {
         out.push(conv("conv_2d_nhwc_hwcf", batch, [h, w], [c, f], win));
         out.push(conv("conv_2d_nchw_fchw", batch, [h, w], [c, f], win));
@@ -58,6 +66,8 @@ pub(super) fn cases() -> Vec<Case> {
     out.push(conv_3d());
     out.push(with_bias_relu([8, 8], [16, 32]));
     out.push(with_bias_relu([5, 7], [3, 9]));
+    out.extend([(3, [7, 7], [8, 24]), (2, [15, 14], [4, 16])].map(|(n, size, channels)| residual(n, size, channels)));
+    out.extend(["conv_2d_nhwc_hwcf", "conv_2d_nchw_fchw"].map(of_any_batch));
     out.push(padded());
     out.push(two_layers());
     out.push(global_average());
@@ -172,6 +182,42 @@ fn with_bias_relu([h, w]: [usize; 2], [c, f]: [usize; 2]) -> Case {
     let x = p.f32(&[1, h + 2, w + 2, c]);
     let r = layer(&mut p, &x, f);
     Case::new(format!("convolution/bias_relu/{h}x{w}x{c}x{f}"), p, &[&r]).dispatches(1).within(5e-5, 5e-5)
+}
+
+/// A bias, another image and an activation behind it.
+fn residual(n: usize, [h, w]: [usize; 2], [c, f]: [usize; 2]) -> Case {
+    let mut p = Program::new();
+    let (x, filter) = (p.f32(&[n, h + 2, w + 2, c]), p.f32(&[3, 3, c, f]));
+    let (bias, other) = (p.f32(&[f]), p.f32(&[n, h, w, f]));
+    let init = p.zeros(Dtype::F32, &[n, h, w, f]);
+    p.add_work(init.len() * 9 * c);
+    let y = p.named(&attributes("conv_2d_nhwc_hwcf", window(3, 1, 1), 2), &[&x, &filter], &init);
+    let b = p.pointwise(Dtype::F32, &[&y, &bias], "%s = arith.addf %a, %b : f32");
+    let sum = p.pointwise(Dtype::F32, &[&b, &other], "%s = arith.addf %a, %b : f32");
+    let r = p.pointwise(Dtype::F32, &[&sum], "%z = arith.constant 0.0 : f32; %s = arith.maximumf %a, %z : f32");
+    Case::new(format!("convolution/residual/{n}x{h}x{w}x{c}x{f}"), p, &[&r]).dispatches(1).within(5e-5, 5e-5)
+}
+
+/// A batch of unknown size, of three images.
+fn of_any_batch(op: &str) -> Case {
+    let (x, filter, out, shapes) = match op {
+        "conv_2d_nhwc_hwcf" => ("?x9x9x8", "3x3x8x24", "?x7x7x24", [vec![3, 9, 9, 8], vec![3, 3, 8, 24]]),
+        _ => ("?x8x9x9", "24x8x3x3", "?x24x7x7", [vec![3, 8, 9, 9], vec![24, 8, 3, 3]]),
+    };
+    let conv = attributes(op, window(3, 1, 1), 2);
+    let text = format!(
+        "func.func @main(%x: tensor<{x}xf32>, %w: tensor<{filter}xf32>) -> tensor<{out}xf32> {{
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<{x}xf32>
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<{out}xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<{out}xf32>) -> tensor<{out}xf32>
+  %r = {conv} ins(%x, %w : tensor<{x}xf32>, tensor<{filter}xf32>) outs(%f : tensor<{out}xf32>) -> tensor<{out}xf32>
+  return %r : tensor<{out}xf32>
+}}\n"
+    );
+    let inputs = shapes.iter().map(|shape| Input::new(Dtype::F32, shape)).collect();
+    Case::of_text(&format!("convolution/any_batch/{op}"), &text, inputs).on_gpus(1).within(5e-5, 5e-5)
 }
 
 /// A border of zeros around the image first.

@@ -4,6 +4,7 @@ mod capabilities;
 mod costs;
 mod host;
 mod planted;
+mod products;
 mod random;
 mod targets;
 

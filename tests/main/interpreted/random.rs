@@ -8,7 +8,9 @@ use monopour_ir::{Context, Module};
 use monopour_testkit::approx::{Tolerance, compare};
 use monopour_testkit::random::seeds;
 use monopour_testkit::text::Input;
-use monopour_testkit::{Dtype, EvalError, HostTensor, evaluate_in_type, generate_graphs, generate_shapes};
+use monopour_testkit::{
+    Dtype, EvalError, HostTensor, evaluate_in_type, generate_graphs, generate_images, generate_shapes,
+};
 use std::ops::Range;
 
 /// Functions of f32 are expanded with less care than on CPUs (`docs/numerics.md`).
@@ -83,4 +85,9 @@ fn random_shapes_are_right_interpreted() {
 #[test]
 fn random_graphs_are_right_interpreted() {
     check_all(seeds(15, 500), |seed| generate_graphs::graph(seed, 2 + (seed % 7) as usize));
+}
+
+#[test]
+fn random_batches_of_images_are_right_interpreted() {
+    check_all(seeds(10, 300), |seed| generate_images::network_of_batches(seed, 3 + (seed % 9) as usize));
 }

@@ -3,8 +3,11 @@
 //!
 //! Before: `out[b, y, x, c] += in[b, y + i, x + j, q] * filter[i, j, q, c]` on a tile `[1, 1, 14, 64]`.
 //! After: rows `x`, columns `c`, serial none (extents of 1 need no loop), reductions `i` and `j, q` merged.
+//!
+//! Where copies in workgroup memory are read, an axis has several coordinates: a tile `[2, 4, 14, 64]` has the rows `b, y, x`,
+//! 112 of them, whose coordinates an invocation computes once (`split`).
 
-use super::super::code::Code;
+use super::super::code::{Code, gcd};
 use super::super::evaluate::Evaluator;
 use super::super::model::{Base, Size, Source, TileOp};
 use super::super::strategy::Declined;
@@ -76,6 +79,9 @@ pub(in super::super) struct Axes<'c> {
     /// Coordinates of the result; `None`: all extents are 1.
     pub(in super::super) row: Option<usize>,
     pub(in super::super) column: Option<usize>,
+    /// Coordinates that are counted with the row, and with the column, which are the fastest.
+    pub(in super::super) outer_rows: Vec<usize>,
+    pub(in super::super) outer_columns: Vec<usize>,
     pub(in super::super) serial: Vec<usize>,
     /// Per coordinate of the result.
     pub(in super::super) extents: Vec<Extent<'c>>,
@@ -83,9 +89,82 @@ pub(in super::super) struct Axes<'c> {
 }
 
 impl<'c> Axes<'c> {
-    /// Extent of rows or columns; 1 if there are none.
-    pub(in super::super) fn extent(&self, coordinate: Option<usize>) -> Extent<'c> {
-        coordinate.map_or(Extent::Known(1), |c| self.extents[c])
+    /// Extent of the rows, those that are merged counted at their bounds; 1 if there are none.
+    pub(in super::super) fn rows(&self) -> Extent<'c> {
+        self.extent(self.row, &self.outer_rows)
+    }
+    /// Extent of the columns, likewise.
+    pub(in super::super) fn columns(&self) -> Extent<'c> {
+        self.extent(self.column, &self.outer_columns)
+    }
+    /// Neighbouring columns that lie along one coordinate: their number is a multiple of this.
+    pub(in super::super) fn column_divisor(&self) -> i64 {
+        let Some(column) = self.column else { return 1 };
+        let whole = if self.outer_columns.is_empty() { 0 } else { self.extents[column].bound().unwrap_or(1) };
+        gcd(self.extents[column].divisor(), whole)
+    }
+
+    fn extent(&self, last: Option<usize>, outer: &[usize]) -> Extent<'c> {
+        let last = last.map_or(Extent::Known(1), |c| self.extents[c]);
+        let bound = |extent: Extent| extent.bound().expect("invariant: merged coordinates have bounds").max(1);
+        match outer.iter().map(|c| bound(self.extents[*c])).product::<i64>() {
+            1 => last,
+            others => Extent::Known(others * bound(last)),
+        }
+    }
+
+    /// The coordinates at a position of merged ones, of which `width` neighbours are accessed: clamped into the tile, and
+    /// whether they are in it. The position is less than the product of their bounds.
+    pub(in super::super) fn split(
+        &self,
+        code: &mut Code<'c, '_>,
+        (outer, last): (&[usize], usize),
+        position: Value<'c>,
+        width: i64,
+    ) -> Spread<'c> {
+        let mut spread = Spread { coordinates: vec![], guard: None };
+        let mut rest = position;
+        let all = [outer, &[last]].concat();
+        for (i, c) in all.into_iter().enumerate().rev() {
+            let extent = self.extents[c];
+            let bound = code.c(extent.bound().unwrap_or(1).max(1));
+            let mut at = if i == 0 { rest } else { code.rem(rest, bound) };
+            rest = code.div(rest, bound);
+            if extent.exact().is_none() {
+                let end = extent.value(code);
+                let is_in = code.less(at, end);
+                spread.guard = code.both(spread.guard, Some(is_in));
+                let most = code.add_const(end, if c == last { -width } else { -1 });
+                at = code.min(at, most);
+            }
+            spread.coordinates.push((c, at));
+        }
+        spread
+    }
+}
+
+/// A position of merged coordinates.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Spread<'c> {
+    /// Coordinates of the result and their values, the fastest first.
+    pub(in super::super) coordinates: Vec<(usize, Value<'c>)>,
+    /// Whether all are in the tile; `None`: statically.
+    pub(in super::super) guard: Option<Value<'c>>,
+}
+
+impl<'c> Spread<'c> {
+    /// The elements up to this position; `strides` as the coordinates, the fastest first.
+    pub(in super::super) fn scale(
+        &self,
+        code: &mut Code<'c, '_>,
+        strides: impl Iterator<Item = Stride<'c>>,
+    ) -> Value<'c> {
+        let mut sum = code.c(0);
+        for ((_, at), stride) in self.coordinates.iter().zip(strides) {
+            let part = stride.scale(code, *at);
+            sum = code.add(sum, part);
+        }
+        sum
     }
 }
 
@@ -115,8 +194,14 @@ pub(in super::super) fn inputs<'c>(
     Ok(out)
 }
 
-/// Sorts the loops of an op. `lanes` is the number of lanes along the columns.
-pub(in super::super) fn axes<'c>(op: &TileOp<'c>, inputs: &[Input<'c>], lanes: i64) -> Result<Axes<'c>, Declined> {
+/// Sorts the loops of an op. `lanes` is the number of lanes along the columns; `merges`: whether several coordinates may be
+/// one axis.
+pub(in super::super) fn axes<'c>(
+    op: &TileOp<'c>,
+    inputs: &[Input<'c>],
+    lanes: i64,
+    merges: bool,
+) -> Result<Axes<'c>, Declined> {
     let outer = op.outer.clone().ok_or(Declined::ResultNotIndexed)?;
     let inner = op.inner();
     if inner.is_empty() || inner.iter().any(|l| op.parallel[*l]) {
@@ -132,7 +217,18 @@ pub(in super::super) fn axes<'c>(op: &TileOp<'c>, inputs: &[Input<'c>], lanes: i
     };
     let row = rest.iter().rev().copied().find(|c| shares(*c)).or(rest.last().copied());
     rest.retain(|c| Some(*c) != row);
-    Ok(Axes { row, column, serial: rest, extents, reductions: reductions(op, inputs, &inner) })
+    let is_bounded = |c: usize| extents[c].bound().is_some();
+    let mut merged_with = |axis: Option<usize>| -> Vec<usize> {
+        let Some(axis) = axis.filter(|axis| merges && is_bounded(*axis)) else { return vec![] };
+        // Coordinates that index the same inputs.
+        let is_like = |c: usize| inputs.iter().all(|i| i.strides[outer[c]].is(0) == i.strides[outer[axis]].is(0));
+        let (merged, others) = rest.iter().partition(|c| is_bounded(**c) && is_like(**c));
+        rest = others;
+        merged
+    };
+    let (outer_rows, outer_columns) = (merged_with(row.filter(|r| shares(*r))), merged_with(column));
+    let reductions = reductions(op, inputs, &inner);
+    Ok(Axes { row, column, outer_rows, outer_columns, serial: rest, extents, reductions })
 }
 
 /// The last coordinate, which is contiguous in memory; another one if it is short.

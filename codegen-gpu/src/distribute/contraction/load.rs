@@ -3,6 +3,7 @@
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach, load_from};
 use super::super::stride::Stride;
+use super::axes::Spread;
 use super::tile::ceil_div;
 use super::write::Place;
 use super::{Access, Extent, Plan, Side};
@@ -54,21 +55,38 @@ impl<'c, 'p> Stream<'c, 'p> {
     ) -> Self {
         let base = if copy.is_some() { code.c(0) } else { base(code, evaluator, plan, side, place) };
         let none = [Spot { at: code.c(0), plus: 0 }];
-        let rows = if side.row.is(0) { none.to_vec() } else { rows(code, plan, side, place) };
-        let columns = if side.has_columns() { &place.columns[..] } else { &none };
+        let rows = match (&side.outer_rows[..], side.row.is(0)) {
+            (_, true) => none.to_vec(),
+            // A copy has all rows of the tile, those beyond the slice as well.
+            ([], false) if copy.is_some() && side.access == Access::AlongRows => {
+                let lanes = i64::from(side.lanes);
+                let first = |r| Spot { at: place.first_row, plus: r * lanes };
+                (0..plan.tile.rows / lanes).map(|r| scaled(code, &side.row, &first(r))).collect()
+            }
+            ([], false) => rows(code, plan, side, place).iter().map(|row| scaled(code, &side.row, row)).collect(),
+            (outer, false) => spread(code, &place.row_spreads, (side.row, outer)),
+        };
+        let columns = match (&side.outer_columns[..], side.has_columns()) {
+            (_, false) => none.to_vec(),
+            ([], true) => place.columns.iter().map(|column| scaled(code, &side.column, column)).collect(),
+            (outer, true) => spread(code, &place.column_spreads, (side.column, outer)),
+        };
         let split = if side.has_columns() && side.access == Access::AlongK { i64::from(plan.lanes) } else { 1 };
         let mut spots = Vec::new();
         for (row, column) in rows.iter().flat_map(|r| columns.iter().map(move |c| (r, c))) {
-            let down = side.row.scale(code, row.at);
-            let right = side.column.scale(code, column.at);
-            let at = code.add(base, down);
-            let at = code.add(at, right);
-            let at = Spot { at, plus: side.constant }.on(code, &side.row, row.plus);
+            let at = code.add(base, row.at);
+            let at = code.add(at, column.at);
+            let at = Spot { at, plus: side.constant + row.plus + column.plus };
             for lane in 0..split {
-                spots.push(at.on(code, &side.column, column.plus + lane));
+                spots.push(at.on(code, &side.column, lane));
             }
         }
         Self { side, spots, per_row: columns.len() * split as usize, lane: place.lane, copy }
+    }
+
+    /// Iterations of a load.
+    pub(super) fn iterations(&self) -> i64 {
+        if self.side.access == Access::AlongK { i64::from(self.side.lanes) } else { 1 }
     }
 
     /// Loads the operands of `count` iterations from `k` on; `part` is the other reductions' term of the address.
@@ -201,6 +219,22 @@ impl<'c, 'p> Stream<'c, 'p> {
             }
         }
     }
+}
+
+/// The elements up to a position along one coordinate.
+fn scaled<'c>(code: &mut Code<'c, '_>, stride: &Stride<'c>, position: &Spot<'c>) -> Spot<'c> {
+    let at = stride.scale(code, position.at);
+    Spot { at, plus: 0 }.on(code, stride, position.plus)
+}
+
+/// The elements up to positions along merged coordinates.
+fn spread<'c>(
+    code: &mut Code<'c, '_>,
+    positions: &[Spread<'c>],
+    (stride, outer): (Stride<'c>, &[Stride<'c>]),
+) -> Vec<Spot<'c>> {
+    let strides = || [stride].into_iter().chain(outer.iter().rev().copied());
+    positions.iter().map(|position| Spot { at: position.scale(code, strides()), plus: 0 }).collect()
 }
 
 /// The first element of an input for a tile, without its constant term.

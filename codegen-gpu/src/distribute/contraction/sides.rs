@@ -25,6 +25,9 @@ pub(super) struct Side<'c> {
     pub(super) row: Stride<'c>,
     pub(super) column: Stride<'c>,
     pub(super) k: Stride<'c>,
+    /// Along the coordinates that are merged with the row and with the column; none in a copy.
+    pub(super) outer_rows: Vec<Stride<'c>>,
+    pub(super) outer_columns: Vec<Stride<'c>>,
     pub(super) nest: Vec<Stride<'c>>,
     pub(super) serial: Vec<Stride<'c>>,
     pub(super) constant: i64,
@@ -132,14 +135,17 @@ impl<'c> Setting<'c, '_, '_> {
         let outer = self.op.outer.clone().unwrap_or_default();
         let along = |coordinate: Option<usize>| coordinate.map_or(Stride::ZERO, |c| input.strides[outer[c]]);
         let others = axes.reductions.iter().enumerate().filter(|(r, _)| *r != stepped);
+        let all_along = |coordinates: &[usize]| coordinates.iter().map(|c| along(Some(*c))).collect::<Vec<_>>();
         let mut side = Side {
             operand: input.operand,
             slice: input.slice,
             row: along(axes.row),
             column: along(axes.column),
             k: axes.reductions[stepped].strides[index],
+            outer_rows: all_along(&axes.outer_rows),
+            outer_columns: all_along(&axes.outer_columns),
             nest: others.map(|(_, r)| r.strides[index]).collect(),
-            serial: axes.serial.iter().map(|c| along(Some(*c))).collect(),
+            serial: all_along(&axes.serial),
             constant: input.constant,
             access: Access::AlongK,
             lanes: 1,
@@ -164,7 +170,8 @@ impl<'c> Setting<'c, '_, '_> {
         }
         // Each lane takes a reduction iteration of the step: the subgroup must be as large.
         let lanes_reach = self.tile.shared.is_none_or(|size| i64::from(size) >= step);
-        let rows = gcd(self.axes.extent(self.axes.row).divisor(), self.tile.rows);
+        let is_one = self.axes.outer_rows.is_empty();
+        let rows = if is_one { gcd(self.axes.rows().divisor(), self.tile.rows) } else { 1 };
         let along_rows = if side.row.is(1) { self.aligned(side, &[side.k, Stride::Known(rows)]) } else { 1 };
         if lanes_reach && (along_rows > 1 || !side.k.is(1)) {
             (Access::AlongRows, along_rows)
@@ -179,6 +186,8 @@ impl<'c> Setting<'c, '_, '_> {
         let start = gcd(facts(slice.offset).divisor, self.evaluator.elements(slice.base));
         let all = distances
             .iter()
+            .chain(&side.outer_rows)
+            .chain(&side.outer_columns)
             .chain(&side.nest)
             .chain(&side.serial)
             .fold(gcd(start, side.constant), |g, d| gcd(g, d.divisor()));

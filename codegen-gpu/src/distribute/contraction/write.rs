@@ -5,10 +5,14 @@ use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Point};
 use super::super::fitted::FittedChoice;
 use super::super::model::{Base, Operand, Source, TileOp};
+use super::axes::Spread;
 use super::load::{self, Loaded, Spot, Stream};
 use super::stage::{self, Fill};
-use super::{Extent, Plan};
+use super::{Access, Extent, Plan, Side};
 use monopour_ir::{Diagnostics, Value};
+
+/// Most elements of the next pass in the registers of an invocation.
+const MOST_AHEAD: usize = 32;
 
 /// Position of an invocation in the tile.
 pub(super) struct Place<'c> {
@@ -25,6 +29,9 @@ pub(super) struct Place<'c> {
     /// First column of each group, clamped, and whether it is in range.
     pub(super) columns: Vec<Spot<'c>>,
     column_guards: Vec<Option<Value<'c>>>,
+    /// The coordinates of each row and of each column where several are merged; else none.
+    pub(super) row_spreads: Vec<Spread<'c>>,
+    pub(super) column_spreads: Vec<Spread<'c>>,
     /// Coordinates of the result; rows and columns are still 0.
     pub(super) coordinates: Vec<Value<'c>>,
 }
@@ -37,16 +44,36 @@ pub(super) fn write<'c>(
     kernel: &FittedChoice,
 ) -> Result<(), Diagnostics> {
     let linear = code.linear_id(kernel.workgroup_size);
-    let threads_n = code.c(plan.tile.threads_n);
-    let whole = plan.tile.threads_m == 1;
-    let lane = if whole { linear } else { code.rem(linear, threads_n) };
-    let group = if whole { code.c(0) } else { code.div(linear, threads_n) };
+    let (lane, group) = lane_and_group(code, plan, linear);
     let zero = code.c(0);
     let mut coordinates = vec![zero; plan.axes.extents.len()];
     let copies = plan.stages.iter().map(|s| s.as_ref().map(|s| stage::buffer(code, evaluator, s)).transpose());
     let copies = copies.collect::<Result<Vec<_>, _>>()?;
     let who = Who { linear, invocations: kernel.invocations(), lane, group, copies };
     serial(code, evaluator, plan, &who, 0, &mut coordinates)
+}
+
+/// The place of an invocation along the columns and along the rows. Where copies are read in vectors, 32 neighbours are 8
+/// columns by 4 rows: they read less than as a line, and each vector in one access of the banks.
+fn lane_and_group<'c>(code: &mut Code<'c, '_>, plan: &Plan<'c, '_>, linear: Value<'c>) -> (Value<'c>, Value<'c>) {
+    let tile = &plan.tile;
+    let mut copies = plan.stages.iter().flatten().peekable();
+    let is_staged = copies.peek().is_some() && copies.all(|stage| stage.side.access != Access::AlongK);
+    let blocked = is_staged && plan.lanes == 4 && tile.threads_n % 8 == 0 && tile.threads_m % 4 == 0;
+    let (across, down) = if blocked { (8, 4) } else { (tile.threads_n, tile.threads_m) };
+    if tile.threads_m == 1 {
+        return (linear, code.c(0));
+    }
+    let columns = code.c(across);
+    let (lane, line) = (code.rem(linear, columns), code.div(linear, columns));
+    if !blocked {
+        return (lane, line);
+    }
+    let (rows, blocks) = (code.c(down), code.c(tile.threads_n / across));
+    let (group, block) = (code.rem(line, rows), code.div(line, rows));
+    let (right, below) = (code.rem(block, blocks), code.div(block, blocks));
+    let (right, below) = (code.mul_const(right, across), code.mul_const(below, down));
+    (code.add(lane, right), code.add(group, below))
 }
 
 /// The invocation, and its workgroup's memory.
@@ -96,14 +123,17 @@ fn place<'c>(
     let block = code.mul_const(row_pass, tile.threads_m);
     let block = code.add(block, who.group);
     let first_row = code.mul_const(block, tile.rows);
-    let (rows, row_guards) = positions(code, plan.rows, plan.rows_exact(), first_row, (tile.rows, 1), 1);
+    let (rows, mut row_guards) = positions(code, plan.rows, plan.rows_exact(), first_row, (tile.rows, 1), 1);
+    let row_spreads = spreads(code, plan, (&plan.axes.outer_rows, plan.axes.row), &rows, 1, &mut row_guards);
     let lanes = i64::from(plan.lanes);
     let pass = code.mul_const(column_pass, tile.column_groups * tile.threads_n);
     let first_column = code.add(pass, who.lane);
     let first_column = code.mul_const(first_column, lanes);
     let groups = (tile.column_groups, tile.threads_n * lanes);
     // Extents are multiples of the lanes: a group of columns is in range as a whole or not at all.
-    let (columns, column_guards) = positions(code, plan.columns, plan.columns_exact(), first_column, groups, lanes);
+    let (columns, mut column_guards) = positions(code, plan.columns, plan.columns_exact(), first_column, groups, lanes);
+    let merged = (&plan.axes.outer_columns[..], plan.axes.column);
+    let column_spreads = spreads(code, plan, merged, &columns, lanes, &mut column_guards);
     Place {
         linear: who.linear,
         invocations: who.invocations,
@@ -113,8 +143,30 @@ fn place<'c>(
         row_guards,
         columns,
         column_guards,
+        row_spreads,
+        column_spreads,
         coordinates,
     }
+}
+
+/// The coordinates of positions along merged ones, whose guards are added; none where nothing is merged.
+fn spreads<'c>(
+    code: &mut Code<'c, '_>,
+    plan: &Plan<'c, '_>,
+    (outer, last): (&[usize], Option<usize>),
+    positions: &[Spot<'c>],
+    width: i64,
+    guards: &mut [Option<Value<'c>>],
+) -> Vec<Spread<'c>> {
+    let Some(last) = last.filter(|_| !outer.is_empty()) else { return vec![] };
+    let mut out = vec![];
+    for (spot, guard) in positions.iter().zip(guards) {
+        let position = code.add_const(spot.at, spot.plus);
+        let spread = plan.axes.split(code, (outer, last), position, width);
+        *guard = code.both(*guard, spread.guard);
+        out.push(spread);
+    }
+    out
 }
 
 /// `count` positions from `first` on, `distance` apart, each of `width` neighbours: clamped, and whether they are in range.
@@ -148,12 +200,16 @@ fn register_tile<'c>(
     place: &Place<'c>,
 ) -> Result<(), Diagnostics> {
     let mut points = Vec::new();
-    for row in &place.rows {
-        for column in &place.columns {
+    for (r, row) in place.rows.iter().enumerate() {
+        for (c, column) in place.columns.iter().enumerate() {
             let mut coordinates = place.coordinates.clone();
-            for (coordinate, spot) in [(plan.axes.row, row), (plan.axes.column, column)] {
-                if let Some(c) = coordinate {
-                    coordinates[c] = code.add_const(spot.at, spot.plus);
+            let along = [(plan.axes.row, row, place.row_spreads.get(r))];
+            let along = along.into_iter().chain([(plan.axes.column, column, place.column_spreads.get(c))]);
+            for (coordinate, spot, spread) in along {
+                match (coordinate, spread) {
+                    (_, Some(spread)) => spread.coordinates.iter().for_each(|(c, at)| coordinates[*c] = *at),
+                    (Some(c), None) => coordinates[c] = code.add_const(spot.at, spot.plus),
+                    (None, None) => {}
                 }
             }
             points.push(Point::new(coordinates, plan.lanes));
@@ -239,7 +295,6 @@ fn initial<'c>(
 struct Nest<'c, 'p, 'm> {
     evaluator: &'p Evaluator<'c, 'm>,
     plan: &'p Plan<'c, 'm>,
-    place: &'p Place<'c>,
     /// The results that it accumulates.
     results: Vec<usize>,
     /// Per input; staged ones load from the copy. `None`: of other results.
@@ -291,12 +346,12 @@ fn accumulate_results<'c>(
         streams.push(Some(Stream::new(code, evaluator, plan, source, place, *copy)));
         fills.push(stage.as_ref().zip(*copy).map(|(stage, buffer)| {
             let base = load::first(code, evaluator, plan, side, place);
-            Fill { stage, source: side, buffer, base }
+            Fill::new(code, plan, place, (stage, side), (base, buffer))
         }));
     }
     let others = plan.axes.reductions.iter().enumerate().filter(|(r, _)| *r != choice.stepped);
     let others = others.map(|(_, r)| r.extent).collect();
-    let nest = Nest { evaluator, plan, place, results: results.to_vec(), streams, fills, others };
+    let nest = Nest { evaluator, plan, results: results.to_vec(), streams, fills, others };
     let parts = vec![code.c(0); choice.sides.len()];
     nest.level(code, 0, &parts, initial)
 }
@@ -335,7 +390,9 @@ impl<'c> Nest<'c, '_, '_> {
         let Some(extent) = self.plan.stepped().exact() else { return self.stepped_dynamic(code, parts, carried) };
         let whole = extent / step * step;
         let mut carried = carried.to_vec();
-        if whole > 0 {
+        if whole > step && self.looks_ahead() {
+            carried = self.ahead(code, parts, (whole, step), &carried)?;
+        } else if whole > 0 {
             let bounds = [code.c(0), code.c(whole), code.c(step)];
             carried = code.for_loop(bounds, &carried, |code, k, carried| self.pass(code, parts, k, step, carried))?;
         }
@@ -344,6 +401,39 @@ impl<'c> Nest<'c, '_, '_> {
             carried = self.pass(code, parts, k, extent - whole, &carried)?;
         }
         Ok(carried)
+    }
+
+    /// Whether what the next pass copies is held in registers while this one sums: of a word each, and few.
+    fn looks_ahead(&self) -> bool {
+        let slices = &self.evaluator.model.slices;
+        let fills = || self.plan.choice.sides.iter().zip(&self.fills).filter_map(|(s, fill)| Some((s, fill.as_ref()?)));
+        let is_word = |side: &Side| slices[side.slice].element.element_size_bytes() == Some(4);
+        let held: usize = fills().map(|(_, fill)| fill.held()).sum();
+        (1..=MOST_AHEAD).contains(&held) && fills().all(|(side, _)| is_word(side))
+    }
+
+    /// Passes over `whole` iterations, each of which loads what the next one copies; the last one loads its own again.
+    fn ahead(
+        &self,
+        code: &mut Code<'c, '_>,
+        parts: &[Value<'c>],
+        (whole, step): (i64, i64),
+        carried: &[Value<'c>],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
+        let (zero, end, by) = (code.c(0), code.c(whole), code.c(step));
+        let first = self.load_fills(code, parts, zero);
+        let sums = carried.len();
+        let inits = [carried, &first.concat()].concat();
+        let results = code.for_loop([zero, end, by], &inits, |code, k, all| {
+            let (carried, held) = all.split_at(sums);
+            self.store_fills(code, held)?;
+            let (next, last) = (code.add_const(k, step), code.c(whole - step));
+            let next = code.min(next, last);
+            let loaded = self.load_fills(code, parts, next);
+            let out = self.sums(code, parts, k, step, carried)?;
+            Ok([out, loaded.concat()].concat())
+        })?;
+        Ok(results[..sums].to_vec())
     }
 
     /// As many whole passes as fit, then single iterations.
@@ -375,13 +465,51 @@ impl<'c> Nest<'c, '_, '_> {
         count: i64,
         carried: &[Value<'c>],
     ) -> Result<Vec<Value<'c>>, Diagnostics> {
+        let loaded = self.load_fills(code, parts, k);
+        if !loaded.is_empty() {
+            self.store_fills(code, &loaded.concat())?;
+        }
+        self.sums(code, parts, k, count, carried)
+    }
+
+    /// The products of a pass whose copies are there. What is read of copies alone is loaded for a few iterations at a time:
+    /// each needs as many registers as the accumulators of a row and a column.
+    fn sums(
+        &self,
+        code: &mut Code<'c, '_>,
+        parts: &[Value<'c>],
+        k: Value<'c>,
+        count: i64,
+        carried: &[Value<'c>],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
+        let streams =
+            || self.streams.iter().zip(&self.fills).filter_map(|(stream, fill)| Some((stream.as_ref()?, fill)));
+        let at_once = if streams().all(|(_, fill)| fill.is_some()) {
+            streams().map(|(stream, _)| stream.iterations()).max().unwrap_or(1)
+        } else {
+            count
+        };
+        let mut sums = carried.to_vec();
+        for from in (0..count).step_by(at_once.max(1) as usize) {
+            sums = self.some(code, parts, (k, from, at_once.min(count - from)), &sums)?;
+        }
+        Ok(sums)
+    }
+
+    /// `count` iterations of a pass, the first of which is `from`.
+    fn some(
+        &self,
+        code: &mut Code<'c, '_>,
+        parts: &[Value<'c>],
+        (k, from, count): (Value<'c>, i64, i64),
+        carried: &[Value<'c>],
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
         let (evaluator, plan) = (self.evaluator, self.plan);
-        self.fill(code, parts, k)?;
-        let zero = code.c(0);
+        let (zero, start) = (code.c(0), code.c(from));
         let streams = self.streams.iter().zip(parts).zip(&self.fills);
         let loaded: Vec<Option<Loaded>> = streams
             .map(|((stream, part), fill)| {
-                let (part, k) = if fill.is_some() { (zero, zero) } else { (*part, k) };
+                let (part, k) = if fill.is_some() { (zero, start) } else { (*part, k) };
                 stream.as_ref().map(|stream| stream.load(code, evaluator, plan, part, k, count))
             })
             .collect();
@@ -404,17 +532,20 @@ impl<'c> Nest<'c, '_, '_> {
         Ok(out)
     }
 
-    /// Copies the operands of the pass at `k`, between two barriers.
-    fn fill(&self, code: &mut Code<'c, '_>, parts: &[Value<'c>], k: Value<'c>) -> Result<(), Diagnostics> {
-        if self.fills.iter().all(Option::is_none) {
-            return Ok(());
-        }
-        // The pass before must have read what is overwritten.
+    /// What the invocation copies for the pass at `k`, per copy. It waits for no other invocation.
+    fn load_fills(&self, code: &mut Code<'c, '_>, parts: &[Value<'c>], k: Value<'c>) -> Vec<Vec<Value<'c>>> {
+        let fills = self.fills.iter().zip(parts).filter_map(|(fill, part)| Some((fill.as_ref()?, *part)));
+        fills.map(|(fill, part)| fill.load(code, self.evaluator, self.plan, (part, k))).collect()
+    }
+
+    /// Stores it, between two barriers: the pass before must have read what is overwritten.
+    fn store_fills(&self, code: &mut Code<'c, '_>, values: &[Value<'c>]) -> Result<(), Diagnostics> {
         code.barrier()?;
-        for (fill, part) in self.fills.iter().zip(parts) {
-            if let Some(fill) = fill {
-                fill.write(code, self.evaluator, self.plan, self.place, (*part, k))?;
-            }
+        let mut rest = values;
+        for fill in self.fills.iter().flatten() {
+            let (own, others) = rest.split_at(fill.count());
+            fill.store(code, own)?;
+            rest = others;
         }
         code.barrier()
     }
