@@ -25,6 +25,12 @@ const FEW_ROWS: i64 = 8;
 /// Tiles from which on they are large: about as many as the largest GPUs have room for at once, two on each of 132
 /// units, less what the smaller ones need.
 const MANY_TILES: i64 = 192;
+/// Elements of a pointwise tile on hardware: a vector for each of its invocations. Twice and four times as many where
+/// that leaves [`MANY_WORKGROUPS`]: the largest GPUs have room for about 1,000 at once.
+const POINTWISE_TILE: i64 = 1_024;
+const MANY_WORKGROUPS: i64 = 4_096;
+/// Most vectors of a pointwise tile that an invocation has in flight.
+const MAX_VECTORS: i64 = 4;
 /// Vectors of an attention's rows that one subgroup holds: queries, scores and sums, 24 KiB.
 const HELD_BY_SUBGROUP: i64 = 768;
 
@@ -380,18 +386,29 @@ fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     }
     // On a software adapter one subgroup walks a long contiguous range; hardware hides latency by many invocations.
     let (invocations, widest, target) =
-        if gpu.is_cpu_adapter() { (8, 8, task_elements(loops, 16_384)) } else { (256, 4, 1_024) };
+        if gpu.is_cpu_adapter() { (8, 8, task_elements(loops, 16_384)) } else { (256, 4, pointwise_tile(loops)) };
     let tile = contiguous_tile(loops, target);
     let width = elementwise_width(dispatch.root, loops, (&tile, widest));
+    let is_large = !gpu.is_cpu_adapter() && target > POINTWISE_TILE;
+    let vectors = if is_large { (target / (i64::from(invocations) * width)).min(MAX_VECTORS) } else { 1 };
     let choice = KernelChoice {
         class: KernelClass::Elementwise,
         workgroup_size: [invocations, 1, 1],
-        register_tile: vec![width],
+        register_tile: vec![width * vectors],
         reduction_step: 1,
         vector_width: width,
         ..KernelChoice::default()
     };
     (tile, choice)
+}
+
+/// Elements of a pointwise tile on hardware.
+fn pointwise_tile(loops: &Loops) -> i64 {
+    let tileable = loops.extents.iter().zip(&loops.tileable).filter(|(_, t)| **t).map(|(extent, _)| *extent);
+    // Tiles of unknown extents are guarded: one vector each.
+    let total = tileable.fold(1i64, |total, e| if e == DYNAMIC { 0 } else { total.saturating_mul(e) });
+    let fits = |vectors: &i64| total / (vectors * POINTWISE_TILE) >= MANY_WORKGROUPS;
+    POINTWISE_TILE * [MAX_VECTORS, 2].into_iter().find(fits).unwrap_or(1)
 }
 
 /// The loop along which an input is contiguous, if that is another one than the last, along which the result is.
@@ -497,9 +514,9 @@ pub(crate) fn fit_grid(tile: &mut [i64], loops: &Loops) {
         tile[least] = 0;
     }
     for (t, extent) in tile.iter_mut().zip(&loops.extents) {
-        let extent = known(*extent);
-        if *t > 0 && (extent + *t - 1) / *t > MAX_GRID {
-            *t = (*t).max((extent + MAX_GRID - 1) / MAX_GRID);
+        // By doubling, a tile stays a multiple of what its invocations access at once.
+        while *t > 0 && (known(*extent) + *t - 1) / *t > MAX_GRID {
+            *t *= 2;
         }
     }
 }

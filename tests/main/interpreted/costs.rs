@@ -4,6 +4,7 @@
 use super::host::{self, Input, Settings};
 use super::targets::h200;
 use expect_test::{Expect, expect};
+use monopour::program::Kernel;
 use monopour::{CompileOptions, TargetDescription};
 use monopour_testkit::spirv::Counts;
 use std::fmt::Write;
@@ -98,6 +99,24 @@ fn costs_of_elementwise_kernels() {
         main_dispatch_0: sectors 1.19 in, 1.19 out
     "#]],
     );
+}
+
+/// Beyond 65,535 tiles of the least size, too, all accesses are of four elements, four of them in flight.
+#[test]
+fn large_elementwise_kernels_access_vectors() {
+    for n in [1u64 << 24, 1 << 26, (1 << 26) + 4, 5 << 26] {
+        let ty = format!("{n}xf32");
+        let text = function(&[&ty], &ty, &format!("%r = arith.negf %0 : tensor<{ty}>\nreturn %r : tensor<{ty}>\n"));
+        let targets = vec![TargetDescription::Gpu(h200().description)];
+        let options = CompileOptions { targets, ..Default::default() };
+        let program =
+            monopour::compile(text.as_bytes(), "neg", &options).unwrap_or_else(|d| panic!("{d}\n{text}")).program;
+        let [Kernel::Gpu(kernel)] = &program.variants[0].kernels[..] else { panic!("one kernel") };
+        let wgsl = &kernel.wgsl;
+        assert_eq!(wgsl.matches("array<vec4<f32>>").count(), 2, "{n}\n{wgsl}");
+        let first_store = wgsl.find("arg1_[").unwrap_or_else(|| panic!("it stores\n{wgsl}"));
+        assert_eq!(wgsl[..first_store].matches("= arg0_[").count(), 4, "{n}\n{wgsl}");
+    }
 }
 
 #[test]
