@@ -178,7 +178,9 @@ fn plan<'c, 'm>(
     let (live, local) = forms.live_across(&steps, &sweeps);
     let fits = |rows: i64| chunks.is_some_and(|c| fits_registers(c, live, rows, lanes, device));
     let most = wanted.min(ceil_div(row_bound, team.count));
-    let rows_per_team = (1..=most).rev().find(|r| fits(*r)).unwrap_or(most.min(2));
+    // Rows of a loop that holds nothing but partial results share what does not depend on the row.
+    let looped = if live == 0 && !device.is_cpu_adapter() { most } else { most.min(2) };
+    let rows_per_team = (1..=most).rev().find(|r| fits(*r)).unwrap_or(looped);
     let resident = fits(rows_per_team);
     if !resident && local {
         return Err(Declined::RowNotResident);
