@@ -17,12 +17,12 @@
 //! A buffer that is written is accessed through one slice only. Declines otherwise, with a reason.
 //! Ensures: sums and products are reassociated in an order that depends on extents and on the kernel attribute only.
 
-mod combine;
 mod exchange;
 mod forms;
 mod write;
 
 use super::code::Code;
+use super::combine::{self, Combine};
 use super::evaluate::{Evaluator, is_vectorizable};
 use super::fitted::FittedChoice;
 use super::iterations;
@@ -30,7 +30,6 @@ use super::locals::Scratch;
 use super::model::{Base, Model, Size, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use super::types::is_vector_float;
-use combine::Combine;
 use forms::{Form, Forms, same_sizes, stripped};
 use monopour_contract::KernelClass;
 use monopour_ir::Diagnostics;
