@@ -1,7 +1,8 @@
 //! Pointwise bodies and the fallback on the device against plain loops.
 
 use crate::device::device;
-use crate::program::{assert_close, buffer, compile, execute, lavapipe, numbers, outlined};
+use crate::program::{assert_close, buffer, compile, execute, execute_as, lavapipe, numbers, outlined};
+use monopour_program::{DeviceType, GpuDescription};
 
 const VECTORS: &str = r#"class = "elementwise", workgroup_size = array<i32: 8, 1, 1>, vector_width = 8 : i64"#;
 const FOURS: &str = r#"class = "elementwise", workgroup_size = array<i32: 64, 1, 1>, vector_width = 4 : i64"#;
@@ -60,6 +61,35 @@ fn chains_of_every_length() {
         let expected: Vec<f32> = inputs[0].iter().zip(&inputs[1]).map(|(a, b)| (a * b + a).max(0.0)).collect();
         assert_eq!((strategy, found), ("elementwise", lanes), "n = {n}, tile = {tile}");
         assert_close(&out, &expected, 1e-6, &format!("chain of {n} in tiles of {tile}"));
+    }
+}
+
+#[test]
+fn several_vectors_are_in_flight_on_hardware() {
+    let Some(device) = device() else { return };
+    let hardware = GpuDescription { device_type: DeviceType::Discrete, ..device.description.clone() };
+    for (n, tile, width, loads) in [
+        (4096, 1024, 4, 4),
+        (4096, 512, 4, 2),
+        (4100, 1024, 4, 4),
+        (1000, 1000, 4, 3),
+        (4095, 1024, 1, 4),
+        (64, 64, 4, 1),
+    ] {
+        let kernel = format!(
+            "class = \"elementwise\", workgroup_size = array<i32: 64, 1, 1>, vector_width = {width} : i64, register_tile = array<i64: {}>",
+            4 * width
+        );
+        let grid = [(n + tile - 1) / tile];
+        let text = outlined(&vec![buffer(&[n]); 3], &grid, &kernel, &chain(n, tile));
+        let (compiled, ..) = compile(&text, &hardware).unwrap_or_else(|d| panic!("{d}\n{text}"));
+        let wgsl = &compiled.wgsl;
+        let first_store = wgsl.find("arg2_[").unwrap_or_else(|| panic!("it stores\n{wgsl}"));
+        assert_eq!(wgsl[..first_store].matches("= arg0_[").count(), loads, "{n} in tiles of {tile}\n{wgsl}");
+        let inputs: Vec<Vec<f32>> = (1..=3).map(|seed| numbers(n, seed)).collect();
+        let (out, _) = execute_as(device, &hardware, &text, &grid, &inputs);
+        let expected: Vec<f32> = inputs[0].iter().zip(&inputs[1]).map(|(a, b)| (a * b + a).max(0.0)).collect();
+        assert_close(&out[2], &expected, 1e-6, &format!("chain of {n} in tiles of {tile}"));
     }
 }
 

@@ -27,6 +27,15 @@ const FEW_ROWS: i64 = 8;
 /// Pairs of tiles from which on they are large: about as many as the largest GPUs have room for at once, two on each of 132
 /// units, less what the smaller ones need.
 const MANY_TILES: i64 = 192;
+/// Elements of a pointwise tile on hardware: a vector for each of its invocations. Twice and four times as many where
+/// that leaves [`MANY_WORKGROUPS`]: the largest GPUs have room for about 1,000 at once.
+const POINTWISE_TILE: i64 = 1_024;
+const MANY_WORKGROUPS: i64 = 4_096;
+/// Most vectors of a pointwise tile that an invocation has in flight.
+const MAX_VECTORS: i64 = 4;
+/// Rows of a matrix that fill a device by a subgroup each, and most rows of one subgroup.
+const MANY_ROWS: i64 = 1_024;
+const MAX_HELD_ROWS: i64 = 4;
 /// Vectors of an attention's rows that one subgroup holds: queries, scores and sums, 24 KiB.
 const HELD_BY_SUBGROUP: i64 = 768;
 
@@ -250,7 +259,8 @@ fn few_rows(rows: i64, columns: i64, vector_width: i64) -> KernelChoice {
     }
 }
 
-/// A matrix times a vector on hardware, the matrix contiguous along the reduction: rows, each reduced by a team.
+/// A matrix times a vector on hardware, the matrix contiguous along the reduction: rows, each reduced by a team. The matrix
+/// is the left factor or, transposed, the right one.
 fn gpu_matvec(
     dispatch: &Dispatch,
     (roles, all): (&products::ContractionLoops, &[i64]),
@@ -260,23 +270,44 @@ fn gpu_matvec(
     // Software adapters take 1.3 times as long for rows as for a register tile.
     let is_asked = !gpu.is_cpu_adapter() && dispatch.producer().is_none();
     let op = dispatch.contraction().filter(|_| is_asked)?;
-    let last = *roles.m.last()?;
+    let is_one = |dims: &[usize]| dims.iter().all(|d| loops.extents[*d] == 1);
+    let (of_matrix, of_vector, matrix) = match (is_one(&roles.n), is_one(&roles.m)) {
+        (true, _) => (&roles.m, &roles.n, roles.lhs),
+        // Factors of several operands have no position as the right one.
+        (_, true) if linalg::num_inputs(op) == 2 => (&roles.n, &roles.m, 1 - roles.lhs),
+        _ => return None,
+    };
+    let last = *of_matrix.last()?;
     let length = roles.k.iter().try_fold(1i64, |n, d| all.get(*d).filter(|e| **e != DYNAMIC).map(|e| n * e))?;
     let along_k = match linalg::indexing_maps(op) {
-        Some(maps) => maps[roles.lhs].dim_positions()?.last() == roles.k.last(),
-        None => true,
+        Some(maps) => maps[matrix].dim_positions()?.last() == roles.k.last(),
+        None => matrix == 0,
     };
-    if !along_k || length <= 1 || !roles.n.iter().all(|d| loops.extents[*d] == 1) {
+    if !along_k || length <= 1 {
         return None;
     }
-    let rows = roles.batch.iter().chain(&roles.m).map(|d| known(loops.extents[*d])).product();
-    let (team, width) = row_team(rows, (length, *all.get(*roles.k.last()?)?), gpu);
+    let rows = roles.batch.iter().chain(of_matrix).map(|d| known(loops.extents[*d])).product();
+    let (team, width) = matvec_team(rows, (length, *all.get(*roles.k.last()?)?), gpu);
     let mut tile = vec![0; loops.extents.len()];
-    for d in roles.batch.iter().chain(&roles.m).chain(&roles.n) {
+    for d in roles.batch.iter().chain(of_matrix).chain(of_vector) {
         tile[*d] = 1;
     }
     tile[last] = (team.rows * team.held).clamp(1, known(loops.extents[last]));
     Some((tile, row_choice(&team, width)))
+}
+
+/// Teams for the rows of a matrix times a vector: subgroups, each with several rows, so that what it loads of the vector is
+/// used for each; of [`row_team`] where there are too few rows to fill a device by subgroups.
+fn matvec_team(rows: i64, (length, inner): (i64, i64), gpu: &GpuDescription) -> (Team, i64) {
+    let width = common_width(4, &[inner]);
+    match gpu.exact_subgroup_size().map(i64::from).filter(|size| *size > 1) {
+        Some(size) if rows >= MANY_ROWS && length > size * width => {
+            let held = (rows / MANY_ROWS).min(MAX_HELD_ROWS);
+            let held = 1 << held.ilog2();
+            (Team { invocations: 4 * size, rows: 4, held, subgroup: Some(size) }, width)
+        }
+        _ => row_team(rows, (length, inner), gpu),
+    }
 }
 
 /// Whether a product's tiles are large on a GPU: it fills the device alone.
@@ -505,18 +536,29 @@ fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     }
     // On a software adapter one subgroup walks a long contiguous range; hardware hides latency by many invocations.
     let (invocations, widest, target) =
-        if gpu.is_cpu_adapter() { (8, 8, task_elements(loops, 16_384)) } else { (256, 4, 1_024) };
+        if gpu.is_cpu_adapter() { (8, 8, task_elements(loops, 16_384)) } else { (256, 4, pointwise_tile(loops)) };
     let tile = contiguous_tile(loops, target);
     let width = elementwise_width(dispatch.root, loops, (&tile, widest));
+    let is_large = !gpu.is_cpu_adapter() && target > POINTWISE_TILE;
+    let vectors = if is_large { (target / (i64::from(invocations) * width)).min(MAX_VECTORS) } else { 1 };
     let choice = KernelChoice {
         class: KernelClass::Elementwise,
         workgroup_size: [invocations, 1, 1],
-        register_tile: vec![width],
+        register_tile: vec![width * vectors],
         reduction_step: 1,
         vector_width: width,
         ..KernelChoice::default()
     };
     (tile, choice)
+}
+
+/// Elements of a pointwise tile on hardware.
+fn pointwise_tile(loops: &Loops) -> i64 {
+    let tileable = loops.extents.iter().zip(&loops.tileable).filter(|(_, t)| **t).map(|(extent, _)| *extent);
+    // Tiles of unknown extents are guarded: one vector each.
+    let total = tileable.fold(1i64, |total, e| if e == DYNAMIC { 0 } else { total.saturating_mul(e) });
+    let fits = |vectors: &i64| total / (vectors * POINTWISE_TILE) >= MANY_WORKGROUPS;
+    POINTWISE_TILE * [MAX_VECTORS, 2].into_iter().find(fits).unwrap_or(1)
 }
 
 /// The loop along which an input is contiguous, if that is another one than the last, along which the result is.
@@ -622,9 +664,9 @@ pub(crate) fn fit_grid(tile: &mut [i64], loops: &Loops) {
         tile[least] = 0;
     }
     for (t, extent) in tile.iter_mut().zip(&loops.extents) {
-        let extent = known(*extent);
-        if *t > 0 && (extent + *t - 1) / *t > MAX_GRID {
-            *t = (*t).max((extent + MAX_GRID - 1) / MAX_GRID);
+        // By doubling, a tile stays a multiple of what its invocations access at once.
+        while *t > 0 && (known(*extent) + *t - 1) / *t > MAX_GRID {
+            *t *= 2;
         }
     }
 }

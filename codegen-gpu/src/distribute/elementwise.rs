@@ -2,10 +2,12 @@
 //!
 //! Before: `linalg.generic` ops over a tile of `sizes`.
 //! After: `scf.for %i = 0 to ceil(total / invocations)`: invocation `l` computes element (or vector) `%i * invocations + l`.
-//! Inputs that are read across the rows of the tile pass through workgroup memory first ([`across`]).
+//! Inputs that are read across the rows of the tile pass through workgroup memory first ([`across`]); large pointwise tiles
+//! on hardware have several points of an invocation in flight ([`in_flight`]).
 //! Ensures: groups are separated by barriers; an intermediate of one group never reaches memory unless a later group reads it.
 
 mod across;
+mod in_flight;
 
 use super::code::Code;
 use super::evaluate::{Evaluator, Point, Reach, is_vectorizable};
@@ -38,7 +40,10 @@ impl Strategy for Elementwise {
         let across = Across::of(body, &groups, kernel, device);
         let lanes = if across.is_some() { 1 } else { choose_lanes(body, &groups, kernel) };
         let pointwise = groups.len() == 1 && model.ops.iter().all(|op| op.outer.is_some() && op.inner().is_empty());
-        Ok(Box::new(Plan { lanes, pointwise, in_memory: locals::in_memory(model, &groups, &[]), groups, across }))
+        let is_alone = pointwise && across.is_none() && !device.is_cpu_adapter();
+        let vectors = if is_alone { in_flight::vectors(model, &groups[0], kernel, lanes) } else { 1 };
+        let in_memory = locals::in_memory(model, &groups, &[]);
+        Ok(Box::new(Plan { lanes, vectors, pointwise, in_memory, groups, across }))
     }
 }
 
@@ -48,6 +53,8 @@ struct Plan<'c> {
     /// Whether the body is one group of pointwise ops.
     pointwise: bool,
     lanes: u32,
+    /// Vectors that an invocation loads before it stores the first.
+    vectors: i64,
     /// Local buffers that need memory.
     in_memory: Vec<Base>,
     across: Option<Across<'c>>,
@@ -73,6 +80,9 @@ impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c> {
                 let copies = across.copy(code, site.func, &evaluator, (linear, site.kernel.invocations()))?;
                 let given = |code: &mut Code<'c, '_>, at: &[Value<'c>]| across.load(code, &copies, at);
                 spread(code, &evaluator, group, site.kernel, (linear, 1), (&keep, &given))?;
+            }
+            (None, [group]) if self.vectors > 1 => {
+                in_flight::spread(code, &evaluator, group, (site.kernel, self.vectors), (linear, self.lanes), &keep)?;
             }
             _ => write_groups(code, &evaluator, &self.groups, site.kernel, (linear, self.lanes), &keep)?,
         }
@@ -162,16 +172,7 @@ fn spread<'c>(
     (keep, given): (&dyn Fn(Base) -> bool, &Given<'c, '_>),
 ) -> Result<(), Diagnostics> {
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
-    let axes = axes(&ops, &group.sizes);
-    let mut extents: Vec<Value> = axes.iter().map(|axis| axis_extent(code, &group.sizes, axis)).collect();
-    if let Some(last) = extents.last_mut() {
-        let width = code.c(i64::from(lanes));
-        *last = code.div(*last, width);
-    }
-    let mut total = code.c(1);
-    for extent in &extents {
-        total = code.mul(total, *extent);
-    }
+    let (axes, extents, total) = space(code, &ops, group, lanes);
     if total.constant_int() == Some(0) {
         return Ok(());
     }
@@ -192,6 +193,27 @@ fn spread<'c>(
             evaluator.store(code, &ops, &point, keep)
         })
     })
+}
+
+/// The axes of a group's points, their extents, and the number of points of `lanes` elements.
+#[allow(clippy::type_complexity, reason = "a value of three parts, taken apart at once")]
+fn space<'c>(
+    code: &mut Code<'c, '_>,
+    ops: &[&TileOp],
+    group: &Group<'c>,
+    lanes: u32,
+) -> (Vec<Vec<usize>>, Vec<Value<'c>>, Value<'c>) {
+    let axes = axes(ops, &group.sizes);
+    let mut extents: Vec<Value> = axes.iter().map(|axis| axis_extent(code, &group.sizes, axis)).collect();
+    if let Some(last) = extents.last_mut() {
+        let width = code.c(i64::from(lanes));
+        *last = code.div(*last, width);
+    }
+    let mut total = code.c(1);
+    for extent in &extents {
+        total = code.mul(total, *extent);
+    }
+    (axes, extents, total)
 }
 
 /// Runs of dimensions that collapse to one in every operand; each run is one axis.

@@ -28,7 +28,7 @@
 //!
 //! The other files, in the order of use: `fitted` (the kernel choice, fitted to the device), `indices` (affine to arith),
 //! `grid` (tile ids), `model/` (the body as data), `stride` (static and dynamic ones), `groups` (ops between barriers),
-//! `evaluate` and `body` (tile ops as code), `code` (the builder), `locals` (memory of local buffers), `doubles`,
+//! `evaluate` and `body` (tile ops as code), `code` (the builder), `combine` (combining ops of reductions), `locals` (memory of local buffers), `doubles`,
 //! `iterations` and `types` (device limits), `parts` (buffers larger than a binding), `twins` (kernels that gain nothing),
 //! `boundary` (arguments and calls).
 
@@ -36,6 +36,7 @@ mod attention;
 mod body;
 mod boundary;
 mod code;
+mod combine;
 mod contraction;
 mod cooperative;
 mod doubles;

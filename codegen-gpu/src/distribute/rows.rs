@@ -17,12 +17,12 @@
 //! A buffer that is written is accessed through one slice only. Declines otherwise, with a reason.
 //! Ensures: sums and products are reassociated in an order that depends on extents and on the kernel attribute only.
 
-mod combine;
 mod exchange;
 mod forms;
 mod write;
 
 use super::code::Code;
+use super::combine::{self, Combine};
 use super::evaluate::{Evaluator, is_vectorizable};
 use super::fitted::FittedChoice;
 use super::iterations;
@@ -30,7 +30,6 @@ use super::locals::Scratch;
 use super::model::{Base, Model, Size, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use super::types::is_vector_float;
-use combine::Combine;
 use forms::{Form, Forms, same_sizes, stripped};
 use monopour_contract::KernelClass;
 use monopour_ir::Diagnostics;
@@ -178,7 +177,9 @@ fn plan<'c, 'm>(
     let (live, local) = forms.live_across(&steps, &sweeps);
     let fits = |rows: i64| chunks.is_some_and(|c| fits_registers(c, live, rows, lanes, device));
     let most = wanted.min(ceil_div(row_bound, team.count));
-    let rows_per_team = (1..=most).rev().find(|r| fits(*r)).unwrap_or(most.min(2));
+    // Rows of a loop that holds nothing but partial results share what does not depend on the row.
+    let looped = if live == 0 && !device.is_cpu_adapter() { most } else { most.min(2) };
+    let rows_per_team = (1..=most).rev().find(|r| fits(*r)).unwrap_or(looped);
     let resident = fits(rows_per_team);
     if !resident && local {
         return Err(Declined::RowNotResident);

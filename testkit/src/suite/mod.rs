@@ -33,6 +33,7 @@ mod reshape;
 mod rows;
 mod several_results;
 mod side_by_side;
+mod skinny;
 mod slices;
 mod tensors;
 mod types;
@@ -168,6 +169,7 @@ pub fn all() -> Vec<Case> {
         contract::cases,
         convolution::cases,
         side_by_side::cases,
+        skinny::cases,
         slices::cases,
         reshape::cases,
         gather::cases,

@@ -4,6 +4,7 @@
 use super::host::{self, Input, Settings};
 use super::targets::h200;
 use expect_test::{Expect, expect};
+use monopour::program::Kernel;
 use monopour::{CompileOptions, TargetDescription};
 use monopour_testkit::spirv::Counts;
 use std::fmt::Write;
@@ -98,6 +99,24 @@ fn costs_of_elementwise_kernels() {
         main_dispatch_0: sectors 1.19 in, 1.19 out
     "#]],
     );
+}
+
+/// Beyond 65,535 tiles of the least size, too, all accesses are of four elements, four of them in flight.
+#[test]
+fn large_elementwise_kernels_access_vectors() {
+    for n in [1u64 << 24, 1 << 26, (1 << 26) + 4, 5 << 26] {
+        let ty = format!("{n}xf32");
+        let text = function(&[&ty], &ty, &format!("%r = arith.negf %0 : tensor<{ty}>\nreturn %r : tensor<{ty}>\n"));
+        let targets = vec![TargetDescription::Gpu(h200().description)];
+        let options = CompileOptions { targets, ..Default::default() };
+        let program =
+            monopour::compile(text.as_bytes(), "neg", &options).unwrap_or_else(|d| panic!("{d}\n{text}")).program;
+        let [Kernel::Gpu(kernel)] = &program.variants[0].kernels[..] else { panic!("one kernel") };
+        let wgsl = &kernel.wgsl;
+        assert_eq!(wgsl.matches("array<vec4<f32>>").count(), 2, "{n}\n{wgsl}");
+        let first_store = wgsl.find("arg1_[").unwrap_or_else(|| panic!("it stores\n{wgsl}"));
+        assert_eq!(wgsl[..first_store].matches("= arg0_[").count(), 4, "{n}\n{wgsl}");
+    }
 }
 
 #[test]
@@ -208,6 +227,56 @@ fn costs_of_products() {
         512 * 1024,
         &expect![[r#"
         main_dispatch_0: sectors 1.00 in, 1.00 out; products 1.00 of the needed
+    "#]],
+    );
+}
+
+/// The sums of `x[m, k] * w[n, k]`: rows of `w` are contiguous along the reduction.
+fn transposed_product(m: usize, n: usize, k: usize, element: &str) -> String {
+    let extend = if element == "f32" { ["%a", "%b"] } else { ["%x", "%y"] };
+    let ops = match element {
+        "f32" => String::new(),
+        _ => format!("%x = arith.extf %a : {element} to f32\n%y = arith.extf %b : {element} to f32\n"),
+    };
+    let (rows, row) = if m == 1 { (String::new(), "") } else { (format!("{m}x"), "m, ") };
+    let (x, w, out) = (format!("{rows}{k}x{element}"), format!("{n}x{k}x{element}"), format!("{rows}{n}xf32"));
+    let (loops, kinds) = (format!("({row}n, k)"), if m == 1 { "" } else { "\"parallel\", " });
+    let body = format!(
+        "%z = arith.constant 0.0 : f32\n%e = tensor.empty() : tensor<{out}>\n\
+         %f = linalg.fill ins(%z : f32) outs(%e : tensor<{out}>) -> tensor<{out}>\n\
+         %r = linalg.generic {{indexing_maps = [affine_map<{loops} -> ({row}k)>, affine_map<{loops} -> (n, k)>, affine_map<{loops} -> ({row}n)>], \
+         iterator_types = [{kinds}\"parallel\", \"reduction\"]}} ins(%0, %1 : tensor<{x}>, tensor<{w}>) outs(%f : tensor<{out}>) {{\n\
+         ^bb0(%a: {element}, %b: {element}, %o: f32):\n{ops}%p = arith.mulf {}, {} : f32\n%s = arith.addf %o, %p : f32\nlinalg.yield %s : f32\n}} -> tensor<{out}>\n\
+         return %r : tensor<{out}>\n",
+        extend[0], extend[1]
+    );
+    function(&[&x, &w], &out, &body)
+}
+
+#[test]
+fn costs_of_a_vector_times_rows() {
+    check(
+        "rows_f32",
+        &transposed_product(1, 4096, 512, "f32"),
+        4096 * 512,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.00 in, 1.00 out; products 1.00 of the needed
+    "#]],
+    );
+    check(
+        "rows_f16",
+        &transposed_product(1, 4096, 512, "f16"),
+        4096 * 512,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.00 in, 1.00 out; products 1.00 of the needed
+    "#]],
+    );
+    check(
+        "few_long_rows",
+        &transposed_product(1, 64, 8192, "f32"),
+        64 * 8192,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.00 out; products 1.00 of the needed, 13.74 per element; 320 barriers of memory scope 2, semantics 0x108
     "#]],
     );
 }

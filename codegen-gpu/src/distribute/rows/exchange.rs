@@ -1,10 +1,10 @@
 //! Reduces the partial results of the lanes of a team: a butterfly of subgroup shuffles, or a tree in workgroup memory.
 
 use super::super::code::Code;
+use super::super::combine::Combine;
 use super::super::fitted::FittedChoice;
 use super::super::locals::workgroup_buffer;
 use super::Team;
-use super::combine::Combine;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Type, Value};
 use std::cell::Cell;

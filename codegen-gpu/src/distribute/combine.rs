@@ -1,7 +1,7 @@
 //! Combining ops of reductions: matched in a body, emitted between registers and between lanes.
 
-use super::super::code::Code;
-use super::super::model::TileOp;
+use super::code::Code;
+use super::model::TileOp;
 use monopour_ir::ops;
 use monopour_ir::{Associative, Diagnostics, Op, OpSpec, Type, Value};
 
