@@ -5,11 +5,13 @@
 
 use crate::dispatch::Dispatch;
 use crate::kernel_images::{self, ImageTile};
+use crate::kernel_matrices;
+use crate::large_tiles::{LARGE_TILE, is_large_product};
 use crate::linalg::{self, Loops, known};
 use crate::{attention, products};
 use monopour_contract::{KernelChoice, KernelClass, Sharing};
-use monopour_ir::{Attr, Context, DYNAMIC, Op, Type, Value};
-use monopour_program::{GpuDescription, GpuFeature};
+use monopour_ir::{Attr, Context, DYNAMIC, Op};
+use monopour_program::GpuDescription;
 
 /// Workgroups per dimension that every API takes.
 const MAX_GRID: i64 = 65_535;
@@ -17,16 +19,10 @@ const MAX_GRID: i64 = 65_535;
 pub(crate) const MAX_GRID_RANK: usize = 3;
 /// Columns of a product that leave most lanes idle.
 pub(crate) const FEW_COLUMNS: i64 = 4;
-/// Columns of a large tile of a product, which has half as many rows: an invocation has 8 of each. On cooperative matrices also
-/// its rows.
-const LARGE_TILE: i64 = 128;
 /// Rows and columns of a tile that is transposed: a subgroup's accesses of four bytes are whole lines on both sides.
 const TRANSPOSED_TILE: i64 = 32;
 /// Rows of a product that one invocation has all of.
 const FEW_ROWS: i64 = 8;
-/// Pairs of tiles from which on they are large: about as many as the largest GPUs have room for at once, two on each of 132
-/// units, less what the smaller ones need.
-const MANY_TILES: i64 = 192;
 /// Elements of a pointwise tile on hardware: a vector for each of its invocations. Twice and four times as many where
 /// that leaves [`MANY_WORKGROUPS`]: the largest GPUs have room for about 1,000 at once.
 const POINTWISE_TILE: i64 = 1_024;
@@ -161,65 +157,30 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         let columns = 4 / (results as u64).next_power_of_two().min(4) as i64;
         return (sized(rows, 64 * columns), few_rows(rows, columns, common_width(columns, &contiguous)));
     }
-    // Twice the rows and columns of an invocation halve what it loads from workgroup memory for each product.
-    if results > 1 {
-        let choice = staged_product(4, 16, common_width(4, &contiguous), gpu);
-        return (sized(64, 32), KernelChoice { workgroup_size: [8, 16, 1], ..choice });
-    }
-    if let Some((tile, choice)) = cooperative_product(op, &roles, &all, gpu) {
+    if let Some((tile, choice)) = kernel_matrices::product(op, &roles, &all, gpu) {
         return (sized(tile, tile), choice);
     }
-    let width = common_width(4, &contiguous);
-    if is_large_product(&roles, &loops.extents, gpu) {
+    let is_large = is_large_product(&roles, &loops.extents, gpu);
+    let ([rows, columns], choice) = workgroup_product(results, is_large, common_width(4, &contiguous), gpu);
+    (sized(rows, columns), choice)
+}
+
+/// Rows and columns of a product whose factors pass through workgroup memory, and its kernel.
+fn workgroup_product(results: i64, is_large: bool, width: i64, gpu: &GpuDescription) -> ([i64; 2], KernelChoice) {
+    if results > 1 {
+        let choice = staged_product(4, 16, width, gpu);
+        return ([64, 32], KernelChoice { workgroup_size: [8, 16, 1], ..choice });
+    }
+    // Twice the rows and columns of an invocation halve what it loads from workgroup memory for each product.
+    if is_large {
         let choice = staged_product(8, 16, width, gpu);
-        return (sized(64, LARGE_TILE), KernelChoice { workgroup_size: [16, 8, 1], ..choice });
+        return ([64, LARGE_TILE], KernelChoice { workgroup_size: [16, 8, 1], ..choice });
     }
-    (sized(64, 64), staged_product(4, 16, width, gpu))
-}
-
-/// Lanes of a subgroup, where subgroups multiply matrices of halves.
-fn cooperative_lanes(gpu: &GpuDescription) -> Option<i64> {
-    let needed = [GpuFeature::CooperativeMatrix, GpuFeature::PassthroughShaders];
-    let is_there = needed.iter().all(|feature| gpu.has(*feature)) && !gpu.has_wide_halves();
-    gpu.exact_subgroup_size().filter(|_| is_there).map(i64::from)
-}
-
-fn is_half(value: Value) -> bool {
-    value.ty().element() == Type::f16(value.ty().context())
-}
-
-/// A product of halves on cooperative matrices, of enough rows and columns: their tiles.
-fn cooperative_product(
-    op: Op,
-    roles: &products::ContractionLoops,
-    extents: &[i64],
-    gpu: &GpuDescription,
-) -> Option<(i64, KernelChoice)> {
-    let lanes = cooperative_lanes(gpu)?;
-    let of_halves = op.num_results() == 1
-        && linalg::num_inputs(op) == 2
-        && (0..2).all(|i| is_half(op.operand(i)))
-        && op.result(0).ty().element().float_width() == Some(32);
-    let product =
-        |dims: &[usize]| dims.iter().try_fold(1i64, |n, d| Some(n * extents.get(*d).filter(|e| **e != DYNAMIC)?));
-    let (rows, columns, depth) = (product(&roles.m)?, product(&roles.n)?, product(&roles.k)?);
-    // Half of a small tile must not be idle, and a step of the reduction not be padding.
-    let fits = rows >= 48 && columns >= 48 && depth >= 16 && columns % 4 == 0 && depth % 4 == 0;
-    if !of_halves || !fits {
-        return None;
-    }
-    let is_large = is_large_product(roles, extents, gpu);
-    let choice = KernelChoice {
-        workgroup_size: [4 * lanes as i32, 1, 1],
-        sharing: Sharing::Cooperative,
-        subgroup_size: Some(lanes),
-        ..staged_product(8, 32, 4, gpu)
-    };
-    Some((if is_large { LARGE_TILE } else { 64 }, choice))
+    ([64, 64], staged_product(4, 16, width, gpu))
 }
 
 /// A product whose factors pass through workgroup memory; each invocation has a square of the result.
-fn staged_product(registers: i64, step: i64, vector_width: i64, gpu: &GpuDescription) -> KernelChoice {
+pub(crate) fn staged_product(registers: i64, step: i64, vector_width: i64, gpu: &GpuDescription) -> KernelChoice {
     KernelChoice {
         class: KernelClass::Contraction,
         workgroup_size: [16, 16, 1],
@@ -308,23 +269,6 @@ fn matvec_team(rows: i64, (length, inner): (i64, i64), gpu: &GpuDescription) -> 
         }
         _ => row_team(rows, (length, inner), gpu),
     }
-}
-
-/// Whether a product's tiles are large on a GPU: it fills the device alone.
-pub(crate) fn is_large_product(roles: &products::ContractionLoops, extents: &[i64], gpu: &GpuDescription) -> bool {
-    let of = |dims: &[usize]| dims.iter().map(|d| extents[*d]).collect::<Vec<_>>();
-    !gpu.is_cpu_adapter() && has_large_tiles(&of(&roles.batch), &of(&roles.m), &of(&roles.n))
-}
-
-/// Whether a product of static sizes has enough pairs of large tiles, of [`LARGE_TILE`] rows and columns, for all units of a
-/// GPU.
-fn has_large_tiles(batch: &[i64], rows: &[i64], columns: &[i64]) -> bool {
-    let tiles = |dims: &[i64]| match dims.split_last() {
-        Some((last, others)) => others.iter().product::<i64>() * (last / LARGE_TILE),
-        None => 0,
-    };
-    let is_static = ![batch, rows, columns].concat().contains(&DYNAMIC);
-    is_static && batch.iter().product::<i64>().saturating_mul(tiles(rows)).saturating_mul(tiles(columns)) >= MANY_TILES
 }
 
 /// Part of an image row, and a block of channels.
@@ -464,7 +408,7 @@ fn row_choice(team: &Team, width: i64) -> KernelChoice {
 /// scores of a block of keys pass through workgroup memory.
 fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
     let shape = attention::Shape::of(dispatch).expect("invariant: the class says that it has one");
-    if let Some(kernel) = cooperative_attention(dispatch, &shape, gpu) {
+    if let Some(kernel) = kernel_matrices::attention(dispatch, &shape, gpu) {
         return kernel;
     }
     let queries = shape.query.map_or(1, |row| known(shape.rows[row]));
@@ -496,38 +440,6 @@ fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription) -> (Vec<i64>, Kernel
         ..KernelChoice::default()
     };
     (tile, choice)
-}
-
-/// Attention of halves on cooperative matrices: sixteen rows of queries for each subgroup.
-fn cooperative_attention(
-    dispatch: &Dispatch,
-    shape: &attention::Shape,
-    gpu: &GpuDescription,
-) -> Option<(Vec<i64>, KernelChoice)> {
-    // Two invocations have a row.
-    let lanes = cooperative_lanes(gpu).filter(|lanes| *lanes == 32)?;
-    let query = shape.query.filter(|query| shape.rows[*query] >= 16)?;
-    let sizes = [shape.size, shape.width];
-    let of_matrices = sizes.iter().all(|size| matches!(size, 32 | 64 | 96 | 128)) && shape.keys > 0;
-    if !of_matrices || !attention::is_of_halves(dispatch) {
-        return None;
-    }
-    let rows = |subgroups: i64| subgroups * 16;
-    let heads: i64 = shape.rows.iter().enumerate().filter(|(row, _)| *row != query).map(|(_, n)| known(*n)).product();
-    let tiles = |subgroups: i64| heads.saturating_mul((shape.rows[query] + rows(subgroups) - 1) / rows(subgroups));
-    let subgroups = if tiles(8) >= MANY_TILES || shape.rows[query] > rows(8) && tiles(4) >= MANY_TILES { 8 } else { 4 };
-    let mut tile = vec![1; shape.rows.len()];
-    tile[query] = rows(subgroups).min(shape.rows[query]);
-    let choice = KernelChoice {
-        class: KernelClass::Attention,
-        workgroup_size: [(subgroups * lanes) as i32, 1, 1],
-        register_tile: vec![16, 32],
-        vector_width: 4,
-        sharing: Sharing::Cooperative,
-        subgroup_size: Some(lanes),
-        ..KernelChoice::default()
-    };
-    Some((tile, choice))
 }
 
 fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {

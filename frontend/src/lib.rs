@@ -28,8 +28,9 @@
 //!
 //! * `linalg`: maps, iterators and operands of an op; `products`: loops of contractions and convolutions; `rows`: ops of row
 //!   groups.
-//! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_images`, `kernel_cpu`: the cost models of GPU
-//!   (convolutions on hardware: `kernel_images`) and CPU.
+//! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_images`, `kernel_matrices`, `kernel_cpu`: the cost
+//!   models of GPU (convolutions on hardware: `kernel_images`; cooperative matrices: `kernel_matrices`) and CPU;
+//!   `large_tiles`: products that fill a GPU.
 
 pub mod attention;
 mod block_graph;
@@ -46,6 +47,8 @@ mod joined_op;
 mod kernel;
 mod kernel_cpu;
 mod kernel_images;
+mod kernel_matrices;
+mod large_tiles;
 pub mod layouts;
 mod linalg;
 pub mod narrow;

@@ -18,7 +18,7 @@
 
 use crate::block_graph::BlockGraph;
 use crate::products::ContractionLoops;
-use crate::{fuse_form, joined_op, kernel, linalg, products};
+use crate::{fuse_form, joined_op, kernel, large_tiles, linalg, products};
 use monopour_ir::bodies::{self, MultiplyAdd};
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types_attr};
 use monopour_ir::{
@@ -114,7 +114,8 @@ impl<'c> Key<'c> {
         let columns: i64 = loops.n.iter().map(|d| extents[*d]).product();
         let work = extents.iter().fold(1i64, |all, extent| all.saturating_mul(linalg::known(*extent)));
         let is_long = gpu.is_cpu_adapter() && work > LONG_PRODUCT;
-        let is_alone = columns <= kernel::FEW_COLUMNS || is_long || kernel::is_large_product(&loops, &extents, gpu);
+        let is_alone =
+            columns <= kernel::FEW_COLUMNS || is_long || large_tiles::is_large_product(&loops, &extents, gpu);
         let is_f32 = op.result(0).ty().element().float_width() == Some(32);
         if is_alone || !is_f32 {
             return None;

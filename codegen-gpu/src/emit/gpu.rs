@@ -2,7 +2,7 @@
 
 use super::module::{Ex, Kernel, Lowered};
 use super::short_float::ShortFloat;
-use super::types;
+use super::{cooperative, types};
 use crate::error;
 use monopour_ir::ops;
 use monopour_ir::typed::gpu::{AllReduceOperation as A, Dimension, ShuffleMode, dimension};
@@ -21,6 +21,10 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
         ops::gpu::SHUFFLE => shuffle(kernel, op),
         ops::gpu::SUBGROUP_REDUCE => reduce(kernel, op),
         ops::gpu::SUBGROUP_BROADCAST => broadcast(kernel, op),
+        ops::gpu::SUBGROUP_MMA_CONSTANT_MATRIX
+        | ops::gpu::SUBGROUP_MMA_LOAD_MATRIX
+        | ops::gpu::SUBGROUP_MMA_COMPUTE
+        | ops::gpu::SUBGROUP_MMA_STORE_MATRIX => cooperative::emit(kernel, op),
         _ => id(kernel, op),
     }
 }

@@ -166,7 +166,6 @@ fn emit_op<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         "scf" => scf::emit(kernel, op),
         "memref" => memref::emit(kernel, op),
         "vector" => vector::emit(kernel, op),
-        "gpu" if op.name().starts_with("gpu.subgroup_mma_") => cooperative::emit(kernel, op),
         "gpu" => gpu::emit(kernel, op),
         _ => Err(error::unsupported_op(op)),
     }

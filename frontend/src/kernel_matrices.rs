@@ -1,0 +1,80 @@
+//! Kernels of halves on cooperative matrices: which products and attentions take them, and their tiles.
+
+use crate::attention::{self, Shape};
+use crate::dispatch::Dispatch;
+use crate::kernel::staged_product;
+use crate::large_tiles::{LARGE_TILE, MANY_TILES, is_large_product};
+use crate::linalg::{self, known};
+use crate::products;
+use monopour_contract::{KernelChoice, KernelClass, Sharing};
+use monopour_ir::{DYNAMIC, Op, Type, Value};
+use monopour_program::{GpuDescription, GpuFeature};
+
+/// Lanes of a subgroup, where subgroups multiply matrices of halves.
+fn subgroup_lanes(gpu: &GpuDescription) -> Option<i64> {
+    let needed = [GpuFeature::CooperativeMatrix, GpuFeature::PassthroughShaders];
+    let is_there = needed.iter().all(|feature| gpu.has(*feature)) && !gpu.has_wide_halves();
+    gpu.exact_subgroup_size().filter(|_| is_there).map(i64::from)
+}
+
+fn is_half(value: Value) -> bool {
+    value.ty().element() == Type::f16(value.ty().context())
+}
+
+/// A product of halves on cooperative matrices, of enough rows and columns: their tiles.
+pub(crate) fn product(
+    op: Op,
+    roles: &products::ContractionLoops,
+    extents: &[i64],
+    gpu: &GpuDescription,
+) -> Option<(i64, KernelChoice)> {
+    let lanes = subgroup_lanes(gpu)?;
+    let of_halves = op.num_results() == 1
+        && linalg::num_inputs(op) == 2
+        && (0..2).all(|i| is_half(op.operand(i)))
+        && op.result(0).ty().element().float_width() == Some(32);
+    let count =
+        |dims: &[usize]| dims.iter().try_fold(1i64, |n, d| Some(n * extents.get(*d).filter(|e| **e != DYNAMIC)?));
+    let (rows, columns, depth) = (count(&roles.m)?, count(&roles.n)?, count(&roles.k)?);
+    // Half of a small tile must not be idle, and a step of the reduction not be padding.
+    let fits = rows >= 48 && columns >= 48 && depth >= 16 && columns % 4 == 0 && depth % 4 == 0;
+    if !of_halves || !fits {
+        return None;
+    }
+    let is_large = is_large_product(roles, extents, gpu);
+    let choice = KernelChoice {
+        workgroup_size: [4 * lanes as i32, 1, 1],
+        sharing: Sharing::Cooperative,
+        subgroup_size: Some(lanes),
+        ..staged_product(8, 32, 4, gpu)
+    };
+    Some((if is_large { LARGE_TILE } else { 64 }, choice))
+}
+
+/// Attention of halves on cooperative matrices: sixteen rows of queries for each subgroup.
+pub(crate) fn attention(dispatch: &Dispatch, shape: &Shape, gpu: &GpuDescription) -> Option<(Vec<i64>, KernelChoice)> {
+    // Two invocations have a row.
+    let lanes = subgroup_lanes(gpu).filter(|lanes| *lanes == 32)?;
+    let query = shape.query.filter(|query| shape.rows[*query] >= 16)?;
+    let sizes = [shape.size, shape.width];
+    let of_matrices = sizes.iter().all(|size| matches!(size, 32 | 64 | 96 | 128)) && shape.keys > 0;
+    if !of_matrices || !attention::is_of_halves(dispatch) {
+        return None;
+    }
+    let rows = |subgroups: i64| subgroups * 16;
+    let heads: i64 = shape.rows.iter().enumerate().filter(|(row, _)| *row != query).map(|(_, n)| known(*n)).product();
+    let tiles = |subgroups: i64| heads.saturating_mul((shape.rows[query] + rows(subgroups) - 1) / rows(subgroups));
+    let subgroups = if tiles(8) >= MANY_TILES || shape.rows[query] > rows(8) && tiles(4) >= MANY_TILES { 8 } else { 4 };
+    let mut tile = vec![1; shape.rows.len()];
+    tile[query] = rows(subgroups).min(shape.rows[query]);
+    let choice = KernelChoice {
+        class: KernelClass::Attention,
+        workgroup_size: [(subgroups * lanes) as i32, 1, 1],
+        register_tile: vec![16, 32],
+        vector_width: 4,
+        sharing: Sharing::Cooperative,
+        subgroup_size: Some(lanes),
+        ..KernelChoice::default()
+    };
+    Some((tile, choice))
+}
