@@ -24,6 +24,8 @@
 
 pub(super) mod axes;
 mod load;
+mod nest;
+mod plan;
 mod sides;
 mod stage;
 mod tile;
@@ -44,7 +46,8 @@ use monopour_contract::KernelClass;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Type};
 use monopour_program::GpuDescription;
-use sides::{Access, Choice, Setting, Side};
+use plan::Plan;
+use sides::{Choice, Setting, Side};
 use stage::Stage;
 use std::collections::HashMap;
 use tile::{Tile, ceil_div};
@@ -54,30 +57,6 @@ const MAX_ACCUMULATORS: i64 = 512;
 
 /// Widths of integers that are packed in words, and unpacked where they are loaded.
 const PACKED: [u32; 2] = [8, 16];
-
-/// A planned reduction.
-struct Plan<'c, 'm> {
-    /// Contraction or convolution, for the report.
-    class: KernelClass,
-    /// Groups that compute inputs in local buffers, and these buffers.
-    prologue: Vec<Group<'c>>,
-    padded: Vec<Base>,
-    /// Ops before, the op with reductions, ops after.
-    before: Vec<&'m TileOp<'c>>,
-    op: &'m TileOp<'c>,
-    after: Vec<&'m TileOp<'c>>,
-    axes: Axes<'c>,
-    rows: Extent<'c>,
-    columns: Extent<'c>,
-    choice: Choice<'c>,
-    /// Lanes of accesses along the columns.
-    lanes: u32,
-    tile: Tile,
-    /// Whether the results are accumulated one after the other: registers are few, and loads from the caches near.
-    in_turn: bool,
-    /// Per side of the choice.
-    stages: Vec<Option<Stage<'c>>>,
-}
 
 /// The strategy.
 pub(super) struct Contraction;
@@ -374,16 +353,5 @@ impl<'c> Plan<'c, '_> {
             merge(s, if wide { self.lanes } else { 1 });
         }
         out
-    }
-
-    fn rows_exact(&self) -> bool {
-        self.rows.exact() == Some(self.tile.threads_m * self.tile.rows * self.tile.row_passes)
-    }
-    fn columns_exact(&self) -> bool {
-        let t = &self.tile;
-        self.columns.exact() == Some(t.threads_n * t.column_groups * t.column_passes * i64::from(self.lanes))
-    }
-    fn stepped(&self) -> Extent<'c> {
-        self.axes.reductions[self.choice.stepped].extent
     }
 }

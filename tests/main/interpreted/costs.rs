@@ -367,7 +367,7 @@ fn costs_of_convolutions() {
         "conv_2d_nchw_fchw",
         [8, 14, 16, 128],
         &expect![[r#"
-        main_dispatch_0: sectors 3.97 in, 2.12 out; banks 1.00 in, 1.00 out; products 1.14 of the needed, 1.33 per element; 2016 barriers of memory scope 2, semantics 0x108
-    "#]],
+            main_dispatch_0: sectors 3.98 in, 2.12 out; banks 1.00 in, 1.00 out; products 1.14 of the needed, 1.33 per element; 2016 barriers of memory scope 2, semantics 0x108
+        "#]],
     );
 }

@@ -14,6 +14,9 @@ use super::super::strategy::Declined;
 use super::super::stride::{Linear, Stride};
 use monopour_ir::Value;
 
+/// Iterations of a pass over copies.
+const WHOLE_PASS: i64 = 16;
+
 /// Fewer columns leave most lanes idle; another coordinate is preferred.
 const FEW_COLUMNS: i64 = 4;
 
@@ -227,7 +230,7 @@ pub(in super::super) fn axes<'c>(
         merged
     };
     let (outer_rows, outer_columns) = (merged_with(row.filter(|r| shares(*r))), merged_with(column));
-    let reductions = reductions(op, inputs, &inner);
+    let reductions = reductions(op, inputs, &inner, merges);
     Ok(Axes { row, column, outer_rows, outer_columns, serial: rest, extents, reductions })
 }
 
@@ -241,7 +244,9 @@ fn column(coordinates: &[usize], extents: &[Extent], lanes: i64) -> Option<usize
     coordinates.iter().rev().copied().find(|c| bound(c) >= lanes).or(Some(last))
 }
 
-fn reductions<'c>(op: &TileOp<'c>, inputs: &[Input<'c>], inner: &[usize]) -> Vec<Reduction<'c>> {
+/// The reductions, merged. With copies, the innermost of a window stays apart if it makes whole passes: those of the window's
+/// elements share what they copy.
+fn reductions<'c>(op: &TileOp<'c>, inputs: &[Input<'c>], inner: &[usize], is_copied: bool) -> Vec<Reduction<'c>> {
     let mut out: Vec<Reduction> = Vec::new();
     for l in inner {
         let extent = Extent::of(&op.sizes[*l]);
@@ -249,7 +254,8 @@ fn reductions<'c>(op: &TileOp<'c>, inputs: &[Input<'c>], inner: &[usize]) -> Vec
         if extent.exact() == Some(1) && inner.len() > 1 {
             continue;
         }
-        if let (Some(last), Some(n)) = (out.last_mut(), extent.exact())
+        let is_pass = |n: i64| is_copied && inner.len() > 2 && n % WHOLE_PASS == 0;
+        if let (Some(last), Some(n)) = (out.last_mut(), extent.exact().filter(|n| !is_pass(*n)))
             && let Some(outer) = last.extent.exact()
             && last.strides.iter().zip(&strides).all(|(o, i)| o.exact().zip(i.exact()).is_some_and(|(o, i)| o == i * n))
         {

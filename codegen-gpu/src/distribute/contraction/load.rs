@@ -3,18 +3,12 @@
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach, load_from};
 use super::super::stride::Stride;
+use super::axes::Extent;
 use super::axes::Spread;
-use super::tile::ceil_div;
-use super::write::Place;
-use super::{Access, Extent, Plan, Side};
+use super::plan::Plan;
+use super::sides::{Access, Side};
+use super::tile::{Place, Spot, ceil_div};
 use monopour_ir::Value;
-
-/// A position as a value plus a constant, which makes equal addresses visible.
-#[derive(Clone, Copy)]
-pub(super) struct Spot<'c> {
-    pub(super) at: Value<'c>,
-    pub(super) plus: i64,
-}
 
 /// The loads of one input: addresses without the terms of the reductions.
 pub(super) struct Stream<'c, 'p> {
@@ -32,16 +26,6 @@ pub(super) struct Loaded<'c> {
     values: Vec<Vec<Value<'c>>>,
     /// For an input of columns alone: `[group][q]`.
     columns: Vec<Vec<Value<'c>>>,
-}
-
-impl<'c> Spot<'c> {
-    /// This many strides on.
-    fn on(self, code: &mut Code<'c, '_>, stride: &Stride<'c>, strides: i64) -> Self {
-        match stride.times(code, strides) {
-            Stride::Known(distance) => Self { plus: self.plus + distance, ..self },
-            Stride::Depends(distance) => Self { at: code.add(self.at, distance), ..self },
-        }
-    }
 }
 
 impl<'c, 'p> Stream<'c, 'p> {

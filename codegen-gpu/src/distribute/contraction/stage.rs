@@ -10,10 +10,9 @@
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach};
 use super::super::stride::Stride;
-use super::Plan;
+use super::plan::Plan;
 use super::sides::{Access, Side};
-use super::tile::{Tile, ceil_div};
-use super::write::Place;
+use super::tile::{Place, Tile, ceil_div};
 use monopour_ir::typed::{gpu::AddressSpace, memref};
 use monopour_ir::{Diagnostics, Type, Value};
 
@@ -160,30 +159,35 @@ impl<'c, 'p> Fill<'c, 'p> {
         Self { source, buffer, items, apart }
     }
 
-    /// Loads the vectors of the pass at `k`; `part` is the other reductions' term of the address. Loads are clamped into the
-    /// input.
+    /// Loads the vectors of the pass at `k`; `part` is the other reductions' term of the address. Those of the last pass, which
+    /// is not whole, are clamped into the input.
     pub(super) fn load(
         &self,
         code: &mut Code<'c, '_>,
         evaluator: &Evaluator<'c, '_>,
         plan: &Plan<'c, '_>,
         (part, k): (Value<'c>, Value<'c>),
+        is_whole: bool,
     ) -> Vec<Value<'c>> {
-        let (source, reduction) = (self.source, plan.stepped());
+        let source = self.source;
         let lanes = i64::from(source.lanes);
         let reach = if lanes == 1 { Reach::Uniform } else { Reach::Wide };
-        let along_k = source.access == Access::AlongK;
-        let is_whole = reduction.divisor() % plan.choice.step == 0;
+        let most = if source.access == Access::AlongK { -lanes } else { -1 };
+        let along = source.k.scale(code, k);
+        let uniform = code.add(part, along);
         let mut one = |item: &Item<'c>| {
-            let mut from_k = code.add(k, item.q);
-            if !is_whole {
-                let end = reduction.value(code);
-                let last = code.add_const(end, if along_k { -lanes } else { -1 });
-                from_k = code.min(from_k, last);
-            }
-            let along = source.k.scale(code, from_k);
-            let at = code.add(item.from, part);
-            let at = code.add(at, along);
+            // The part that differs between invocations is the same in all whole passes.
+            let (own, uniform) = if is_whole {
+                (source.k.scale(code, item.q), uniform)
+            } else {
+                let end = plan.stepped().value(code);
+                let last = code.add_const(end, most);
+                let from_k = code.add(k, item.q);
+                let from_k = code.min(from_k, last);
+                (source.k.scale(code, from_k), part)
+            };
+            let own = code.add(item.from, own);
+            let at = code.add(own, uniform);
             evaluator.load(code, source.slice, at, reach, source.lanes)
         };
         self.items.iter().map(&mut one).collect()

@@ -1,4 +1,9 @@
-//! The layout of a contraction's tile over the invocations of a workgroup.
+//! The layout of a contraction's tile over the invocations of a workgroup, and the place of one of them.
+
+use super::super::code::Code;
+use super::super::stride::Stride;
+use super::axes::Spread;
+use monopour_ir::Value;
 
 /// The layout of the tile over the invocations.
 #[derive(Clone, Copy, Debug)]
@@ -20,4 +25,43 @@ pub(super) struct Tile {
 /// `a / b`, rounded up.
 pub(super) fn ceil_div(a: i64, b: i64) -> i64 {
     (a + b - 1) / b
+}
+
+/// A position as a value plus a constant, which makes equal addresses visible.
+#[derive(Clone, Copy)]
+pub(super) struct Spot<'c> {
+    pub(super) at: Value<'c>,
+    pub(super) plus: i64,
+}
+
+impl<'c> Spot<'c> {
+    /// This many strides on.
+    pub(super) fn on(self, code: &mut Code<'c, '_>, stride: &Stride<'c>, strides: i64) -> Self {
+        match stride.times(code, strides) {
+            Stride::Known(distance) => Self { plus: self.plus + distance, ..self },
+            Stride::Depends(distance) => Self { at: code.add(self.at, distance), ..self },
+        }
+    }
+}
+
+/// Position of an invocation in the tile.
+pub(super) struct Place<'c> {
+    /// Invocation index in the workgroup, and the number of invocations.
+    pub(super) linear: Value<'c>,
+    pub(super) invocations: i64,
+    /// Lane along the columns.
+    pub(super) lane: Value<'c>,
+    /// Rows of the invocation: the first one, and each one, clamped.
+    pub(super) first_row: Value<'c>,
+    pub(super) rows: Vec<Spot<'c>>,
+    /// Whether each row is in range; `None`: statically.
+    pub(super) row_guards: Vec<Option<Value<'c>>>,
+    /// First column of each group, clamped, and whether it is in range.
+    pub(super) columns: Vec<Spot<'c>>,
+    pub(super) column_guards: Vec<Option<Value<'c>>>,
+    /// The coordinates of each row and of each column where several are merged; else none.
+    pub(super) row_spreads: Vec<Spread<'c>>,
+    pub(super) column_spreads: Vec<Spread<'c>>,
+    /// Coordinates of the result; rows and columns are still 0.
+    pub(super) coordinates: Vec<Value<'c>>,
 }

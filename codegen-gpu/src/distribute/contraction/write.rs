@@ -5,36 +5,15 @@ use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Point};
 use super::super::fitted::FittedChoice;
 use super::super::model::{Base, Operand, Source, TileOp};
+use super::axes::Extent;
 use super::axes::Spread;
-use super::load::{self, Loaded, Spot, Stream};
+use super::load::{self, Stream};
+use super::nest::Nest;
+use super::plan::Plan;
+use super::sides::Access;
 use super::stage::{self, Fill};
-use super::{Access, Extent, Plan, Side};
+use super::tile::{Place, Spot};
 use monopour_ir::{Diagnostics, Value};
-
-/// Most elements of the next pass in the registers of an invocation.
-const MOST_AHEAD: usize = 32;
-
-/// Position of an invocation in the tile.
-pub(super) struct Place<'c> {
-    /// Invocation index in the workgroup, and the number of invocations.
-    pub(super) linear: Value<'c>,
-    pub(super) invocations: i64,
-    /// Lane along the columns.
-    pub(super) lane: Value<'c>,
-    /// Rows of the invocation: the first one, and each one, clamped.
-    pub(super) first_row: Value<'c>,
-    pub(super) rows: Vec<Spot<'c>>,
-    /// Whether each row is in range; `None`: statically.
-    row_guards: Vec<Option<Value<'c>>>,
-    /// First column of each group, clamped, and whether it is in range.
-    pub(super) columns: Vec<Spot<'c>>,
-    column_guards: Vec<Option<Value<'c>>>,
-    /// The coordinates of each row and of each column where several are merged; else none.
-    pub(super) row_spreads: Vec<Spread<'c>>,
-    pub(super) column_spreads: Vec<Spread<'c>>,
-    /// Coordinates of the result; rows and columns are still 0.
-    pub(super) coordinates: Vec<Value<'c>>,
-}
 
 /// Writes the kernel.
 pub(super) fn write<'c>(
@@ -291,19 +270,6 @@ fn initial<'c>(
     Ok(values)
 }
 
-/// Context of the loops over the reductions.
-struct Nest<'c, 'p, 'm> {
-    evaluator: &'p Evaluator<'c, 'm>,
-    plan: &'p Plan<'c, 'm>,
-    /// The results that it accumulates.
-    results: Vec<usize>,
-    /// Per input; staged ones load from the copy. `None`: of other results.
-    streams: Vec<Option<Stream<'c, 'p>>>,
-    fills: Vec<Option<Fill<'c, 'p>>>,
-    /// The reductions that are not stepped.
-    others: Vec<Extent<'c>>,
-}
-
 /// The sums of each result, per point; `initial` per point.
 fn accumulate<'c>(
     code: &mut Code<'c, '_>,
@@ -351,222 +317,5 @@ fn accumulate_results<'c>(
     }
     let others = plan.axes.reductions.iter().enumerate().filter(|(r, _)| *r != choice.stepped);
     let others = others.map(|(_, r)| r.extent).collect();
-    let nest = Nest { evaluator, plan, results: results.to_vec(), streams, fills, others };
-    let parts = vec![code.c(0); choice.sides.len()];
-    nest.level(code, 0, &parts, initial)
-}
-
-impl<'c> Nest<'c, '_, '_> {
-    /// The loops from `depth` on; `parts` are the outer loops' terms of the addresses, per input.
-    fn level(
-        &self,
-        code: &mut Code<'c, '_>,
-        depth: usize,
-        parts: &[Value<'c>],
-        carried: &[Value<'c>],
-    ) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let Some(extent) = self.others.get(depth) else { return self.stepped(code, parts, carried) };
-        let bounds = [code.c(0), extent.value(code), code.c(1)];
-        code.for_loop(bounds, carried, |code, i, carried| {
-            let sides = self.plan.choice.sides.iter();
-            let parts: Vec<Value> = sides
-                .zip(parts)
-                .map(|(side, part)| {
-                    let scaled = side.nest[depth].scale(code, i);
-                    code.add(*part, scaled)
-                })
-                .collect();
-            self.level(code, depth + 1, &parts, carried)
-        })
-    }
-
-    fn stepped(
-        &self,
-        code: &mut Code<'c, '_>,
-        parts: &[Value<'c>],
-        carried: &[Value<'c>],
-    ) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let step = self.plan.choice.step;
-        let Some(extent) = self.plan.stepped().exact() else { return self.stepped_dynamic(code, parts, carried) };
-        let whole = extent / step * step;
-        let mut carried = carried.to_vec();
-        if whole > step && self.looks_ahead() {
-            carried = self.ahead(code, parts, (whole, step), &carried)?;
-        } else if whole > 0 {
-            let bounds = [code.c(0), code.c(whole), code.c(step)];
-            carried = code.for_loop(bounds, &carried, |code, k, carried| self.pass(code, parts, k, step, carried))?;
-        }
-        if extent > whole {
-            let k = code.c(whole);
-            carried = self.pass(code, parts, k, extent - whole, &carried)?;
-        }
-        Ok(carried)
-    }
-
-    /// Whether what the next pass copies is held in registers while this one sums: of a word each, and few.
-    fn looks_ahead(&self) -> bool {
-        let slices = &self.evaluator.model.slices;
-        let fills = || self.plan.choice.sides.iter().zip(&self.fills).filter_map(|(s, fill)| Some((s, fill.as_ref()?)));
-        let is_word = |side: &Side| slices[side.slice].element.element_size_bytes() == Some(4);
-        let held: usize = fills().map(|(_, fill)| fill.held()).sum();
-        (1..=MOST_AHEAD).contains(&held) && fills().all(|(side, _)| is_word(side))
-    }
-
-    /// Passes over `whole` iterations, each of which loads what the next one copies; the last one loads its own again.
-    fn ahead(
-        &self,
-        code: &mut Code<'c, '_>,
-        parts: &[Value<'c>],
-        (whole, step): (i64, i64),
-        carried: &[Value<'c>],
-    ) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let (zero, end, by) = (code.c(0), code.c(whole), code.c(step));
-        let first = self.load_fills(code, parts, zero);
-        let sums = carried.len();
-        let inits = [carried, &first.concat()].concat();
-        let results = code.for_loop([zero, end, by], &inits, |code, k, all| {
-            let (carried, held) = all.split_at(sums);
-            self.store_fills(code, held)?;
-            let (next, last) = (code.add_const(k, step), code.c(whole - step));
-            let next = code.min(next, last);
-            let loaded = self.load_fills(code, parts, next);
-            let out = self.sums(code, parts, k, step, carried)?;
-            Ok([out, loaded.concat()].concat())
-        })?;
-        Ok(results[..sums].to_vec())
-    }
-
-    /// As many whole passes as fit, then single iterations.
-    fn stepped_dynamic(
-        &self,
-        code: &mut Code<'c, '_>,
-        parts: &[Value<'c>],
-        carried: &[Value<'c>],
-    ) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let (extent, step) = (self.plan.stepped(), self.plan.choice.step);
-        let (zero, one, by) = (code.c(0), code.c(1), code.c(step));
-        let end = extent.value(code);
-        let whole = code.div(end, by);
-        let whole = code.mul_const(whole, step);
-        let carried =
-            code.for_loop([zero, whole, by], carried, |code, k, carried| self.pass(code, parts, k, step, carried))?;
-        if extent.divisor() % step == 0 {
-            return Ok(carried);
-        }
-        code.for_loop([whole, end, one], &carried, |code, k, carried| self.pass(code, parts, k, 1, carried))
-    }
-
-    /// `count` iterations for every accumulator, from `k` on.
-    fn pass(
-        &self,
-        code: &mut Code<'c, '_>,
-        parts: &[Value<'c>],
-        k: Value<'c>,
-        count: i64,
-        carried: &[Value<'c>],
-    ) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let loaded = self.load_fills(code, parts, k);
-        if !loaded.is_empty() {
-            self.store_fills(code, &loaded.concat())?;
-        }
-        self.sums(code, parts, k, count, carried)
-    }
-
-    /// The products of a pass whose copies are there. What is read of copies alone is loaded for a few iterations at a time:
-    /// each needs as many registers as the accumulators of a row and a column.
-    fn sums(
-        &self,
-        code: &mut Code<'c, '_>,
-        parts: &[Value<'c>],
-        k: Value<'c>,
-        count: i64,
-        carried: &[Value<'c>],
-    ) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let streams =
-            || self.streams.iter().zip(&self.fills).filter_map(|(stream, fill)| Some((stream.as_ref()?, fill)));
-        let at_once = if streams().all(|(_, fill)| fill.is_some()) {
-            streams().map(|(stream, _)| stream.iterations()).max().unwrap_or(1)
-        } else {
-            count
-        };
-        let mut sums = carried.to_vec();
-        for from in (0..count).step_by(at_once.max(1) as usize) {
-            sums = self.some(code, parts, (k, from, at_once.min(count - from)), &sums)?;
-        }
-        Ok(sums)
-    }
-
-    /// `count` iterations of a pass, the first of which is `from`.
-    fn some(
-        &self,
-        code: &mut Code<'c, '_>,
-        parts: &[Value<'c>],
-        (k, from, count): (Value<'c>, i64, i64),
-        carried: &[Value<'c>],
-    ) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let (evaluator, plan) = (self.evaluator, self.plan);
-        let (zero, start) = (code.c(0), code.c(from));
-        let streams = self.streams.iter().zip(parts).zip(&self.fills);
-        let loaded: Vec<Option<Loaded>> = streams
-            .map(|((stream, part), fill)| {
-                let (part, k) = if fill.is_some() { (zero, start) } else { (*part, k) };
-                stream.as_ref().map(|stream| stream.load(code, evaluator, plan, part, k, count))
-            })
-            .collect();
-        let groups = plan.tile.column_groups as usize;
-        let mut out = Vec::with_capacity(carried.len());
-        for (i, first) in carried.chunks(self.results.len()).enumerate() {
-            let mut sums = first.to_vec();
-            for q in 0..count as usize {
-                let mut factor = |(s, loaded): (&Option<Stream<'c, '_>>, &Option<Loaded<'c>>)| {
-                    let (s, loaded) = s.as_ref().zip(loaded.as_ref())?;
-                    Some(s.factor(code, plan, loaded, i / groups, i % groups, q))
-                };
-                let factors: Vec<Option<Value>> = self.streams.iter().zip(&loaded).map(&mut factor).collect();
-                let args = self.arguments(&factors, &sums);
-                let results = evaluator.apply_results(code, plan.op, args, &self.results, plan.lanes)?;
-                sums = results.into_iter().map(|sum| code.broadcast(sum, plan.lanes)).collect();
-            }
-            out.extend(sums);
-        }
-        Ok(out)
-    }
-
-    /// What the invocation copies for the pass at `k`, per copy. It waits for no other invocation.
-    fn load_fills(&self, code: &mut Code<'c, '_>, parts: &[Value<'c>], k: Value<'c>) -> Vec<Vec<Value<'c>>> {
-        let fills = self.fills.iter().zip(parts).filter_map(|(fill, part)| Some((fill.as_ref()?, *part)));
-        fills.map(|(fill, part)| fill.load(code, self.evaluator, self.plan, (part, k))).collect()
-    }
-
-    /// Stores it, between two barriers: the pass before must have read what is overwritten.
-    fn store_fills(&self, code: &mut Code<'c, '_>, values: &[Value<'c>]) -> Result<(), Diagnostics> {
-        code.barrier()?;
-        let mut rest = values;
-        for fill in self.fills.iter().flatten() {
-            let (own, others) = rest.split_at(fill.count());
-            fill.store(code, own)?;
-            rest = others;
-        }
-        code.barrier()
-    }
-
-    /// The arguments of the op's body: inputs from memory, scalars, the accumulators.
-    fn arguments(&self, factors: &[Option<Value<'c>>], sums: &[Value<'c>]) -> Vec<Option<Value<'c>>> {
-        let op = self.plan.op;
-        let mut args: Vec<Option<Value>> = op
-            .operands
-            .iter()
-            .map(|o| match o.source {
-                Source::Scalar(value) => Some(value),
-                Source::Slice(_) => None,
-            })
-            .collect();
-        for (side, factor) in self.plan.choice.sides.iter().zip(factors) {
-            args[side.operand] = *factor;
-        }
-        for (result, sum) in self.results.iter().zip(sums) {
-            args[op.num_inputs + result] = Some(*sum);
-        }
-        args
-    }
+    Nest { evaluator, plan, results: results.to_vec(), streams, fills, others }.write(code, initial)
 }
