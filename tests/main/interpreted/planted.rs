@@ -132,6 +132,7 @@ fn planted_defects_are_found_on_an_h200() {
               gather/lookup/i32/1x9/5: kernel main_dispatch_0: Index 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
             Layout: 51 of 51 found
+            Stride: 0 of 0 found
         "#]],
     );
 }
@@ -169,6 +170,7 @@ fn planted_defects_are_found_on_intel() {
               gather/lookup/i32/1x9/5: kernel main_dispatch_0: Index 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
             Layout: 52 of 52 found
+            Stride: 0 of 0 found
         "#]],
     );
 }
