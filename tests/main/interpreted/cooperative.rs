@@ -4,12 +4,13 @@ use super::host::Settings;
 use super::targets::h200;
 use super::{Interpreted, compiled, executed};
 use monopour::program::{Kernel, Program};
-use monopour_testkit::HostTensor;
-use monopour_testkit::approx::compare;
+use monopour_ir::ops;
+use monopour_testkit::approx::{Tolerance, compare};
 use monopour_testkit::device::full_is_asked_for;
 use monopour_testkit::host_tensor::Data;
 use monopour_testkit::spirv::Module;
 use monopour_testkit::suite::{Backend, Case, all, run};
+use monopour_testkit::{Dtype, HostTensor, text};
 
 /// The cases of the suite with batch, rows, columns and depth.
 fn cases() -> Vec<(Case, [usize; 4])> {
@@ -99,4 +100,30 @@ fn nothing_leaks_over_the_edge_of_a_reduction() {
         found += 1;
     }
     assert_eq!(found, 8, "two depths in four layouts");
+}
+
+/// As many tiles of 128 as all units of the device need, with ragged edges of rows, columns and reduction.
+#[test]
+fn large_tiles_are_right() {
+    let [m, n, k] = [1572, 2052, 20];
+    let mut p = text::Program::new();
+    let (x, y) = (p.input(Dtype::F16, &[m, k]), p.input(Dtype::F16, &[k, n]));
+    let initial = p.zeros(Dtype::F32, &[m, n]);
+    let product = p.named(ops::linalg::MATMUL, &[&x, &y], &initial);
+    let result = p.pointwise(Dtype::F16, &[&product], "%s = arith.truncf %a : f32 to f16");
+    let (text, inputs) = p.finish(&[&result]);
+    let case = Case {
+        name: "widened/large".to_owned(),
+        text,
+        inputs,
+        tolerance: Tolerance { absolute: 2e-3, relative: 2e-3 },
+        dispatches: Some(1),
+        gpu_dispatches: None,
+        copies: Some(0),
+        work: (m * n * k) as u64,
+    };
+    let program = compiled(&case, &h200()).unwrap_or_else(|e| panic!("{e}"));
+    assert!(has_matrices(&program));
+    let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(Interpreted::new(h200()))];
+    run(&mut backends, &[case]).assert_passed();
 }
