@@ -52,13 +52,21 @@ fn products_of_halves_run_on_matrices() {
     assert!(on_matrices > 80, "{on_matrices} cases");
 }
 
-/// A sample of the cases, or all of them, for subgroups of 32.
+/// A sample of the cases, or all of them, for subgroups of 32, and of any other size that holds the matrices.
 #[test]
 fn products_on_matrices_are_right() {
     let step = if full_is_asked_for() { 1 } else { 7 };
-    let cases: Vec<Case> = cases().into_iter().map(|(case, _)| case).step_by(step).collect();
-    let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(Interpreted::new(h200()))];
-    run(&mut backends, &cases).assert_passed();
+    for (at, lanes) in [32, 16, 64].into_iter().enumerate() {
+        let mut target = h200();
+        (target.description.subgroup_min_size, target.description.subgroup_max_size) = (lanes, lanes);
+        target.sizes = vec![lanes];
+        let cases: Vec<Case> = cases().into_iter().map(|(case, _)| case).skip(at).step_by(step).collect();
+        let on_matrices = |case: &&Case| compiled(case, &target).is_ok_and(|program| has_matrices(&program));
+        let count = cases.iter().filter(on_matrices).count();
+        assert!(count * 2 > cases.len(), "subgroups of {lanes}: {count} of {}", cases.len());
+        let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(Interpreted::new(target))];
+        run(&mut backends, &cases).assert_passed();
+    }
 }
 
 /// In a factor of these dimensions along its positions and along the reduction: infinity in the first element, which is
