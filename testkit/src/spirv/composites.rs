@@ -12,6 +12,11 @@ impl Machine<'_> {
     /// Instructions on composites; false for another one.
     pub fn composite(&mut self, instruction: &Instruction) -> Result<bool, Error> {
         match instruction.op {
+            // One number for all elements.
+            Op::CompositeConstruct if self.is_matrix(instruction.result) => {
+                let row = self.row(instruction.operand(0)?, 0)?.to_vec();
+                (0..self.scalars(instruction.result)).try_for_each(|at| self.set_row(instruction.result, at, &row))?;
+            }
             Op::CompositeConstruct => {
                 let mut at = 0;
                 for id in &instruction.operands {
@@ -59,6 +64,10 @@ impl Machine<'_> {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    fn is_matrix(&self, id: u32) -> bool {
+        self.module.value_type(id, self.word).is_ok_and(|info| matches!(info.ty, Type::Matrix(_)))
     }
 
     /// A component of a vector by a number that is no constant.

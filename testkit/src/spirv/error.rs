@@ -84,6 +84,15 @@ pub enum FaultKind {
         /// The lane.
         lane: u64,
     },
+    /// An operand of a matrix operation is not the same in all invocations of the subgroup.
+    NotUniform,
+    /// A line of a matrix does not begin at a multiple of sixteen bytes, or of its own size if that is less.
+    Misaligned {
+        /// The memory.
+        place: Place,
+        /// Bytes from its beginning.
+        offset: u64,
+    },
     /// A division by zero, or of the smallest integer by -1.
     Division,
 }
@@ -126,6 +135,10 @@ impl fmt::Display for FaultKind {
             FaultKind::DivergentBarrier => f.write_str("barrier that not all invocations of the workgroup reach"),
             FaultKind::DivergentSubgroup => f.write_str("subgroup operation that not all invocations of it reach"),
             FaultKind::AbsentLane { lane } => write!(f, "lane {lane} does not exist"),
+            FaultKind::NotUniform => {
+                f.write_str("operand of a matrix that differs between invocations of the subgroup")
+            }
+            FaultKind::Misaligned { place, offset } => write!(f, "line of a matrix at byte {offset} of {place}"),
             FaultKind::Division => f.write_str("division without a result"),
         }
     }

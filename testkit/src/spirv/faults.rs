@@ -17,12 +17,15 @@ pub enum Defect {
     /// The last index of an access is one too large.
     Index,
     /// One component of a vector is taken for its neighbour: of an id another axis, of a register tile another column.
+    /// Of a cooperative matrix, rows are taken for columns.
     Layout,
+    /// Lines of a cooperative matrix are two entries of the array further apart.
+    Stride,
 }
 
 impl Defect {
     /// All kinds.
-    pub const ALL: [Defect; 4] = [Defect::Barrier, Defect::Semantics, Defect::Index, Defect::Layout];
+    pub const ALL: [Defect; 5] = [Defect::Barrier, Defect::Semantics, Defect::Index, Defect::Layout, Defect::Stride];
 }
 
 /// The modules with one defect of this kind each, in the order of their places.
@@ -34,9 +37,12 @@ pub fn planted(words: &[u32], defect: Defect) -> Result<Vec<Vec<u32>>, Error> {
     let (_, list) = instructions(words)?;
     let one = |instruction: &Instruction| match (instruction.op, defect) {
         (Op::ControlBarrier, Defect::Barrier) => Some(without(words, instruction)),
-        (Op::ControlBarrier, Defect::Semantics) => Some(unordered(words, instruction)),
+        (Op::ControlBarrier, Defect::Semantics) => replaced(words, &module, (instruction, 2), |_| 0),
         (Op::AccessChain, Defect::Index) => shifted(words, &module, instruction),
         (Op::CompositeExtract, Defect::Layout) => swapped(words, &module, instruction),
+        (Op::CooperativeMatrixLoadKHR | Op::CooperativeMatrixStoreKHR, _) => {
+            of_matrix(words, &module, instruction, defect)
+        }
         _ => None,
     };
     Ok(list.iter().filter_map(one).collect())
@@ -54,14 +60,33 @@ fn without(words: &[u32], instruction: &Instruction) -> Vec<u32> {
     out
 }
 
-/// A barrier whose semantics are the constant 0, in place of their own.
-fn unordered(words: &[u32], instruction: &Instruction) -> Vec<u32> {
+/// An access of a matrix in the other order, or with other lines.
+fn of_matrix(words: &[u32], module: &Module, instruction: &Instruction, defect: Defect) -> Option<Vec<u32>> {
+    let layout = if instruction.op == Op::CooperativeMatrixLoadKHR { 1 } else { 2 };
+    match defect {
+        Defect::Layout => replaced(words, module, (instruction, layout), |layout| layout ^ 1),
+        Defect::Stride => replaced(words, module, (instruction, layout + 1), |stride| stride.wrapping_add(2)),
+        _ => None,
+    }
+}
+
+/// Another constant in place of an operand that is one.
+fn replaced(
+    words: &[u32],
+    module: &Module,
+    (instruction, operand): (&Instruction, usize),
+    change: impl Fn(u32) -> u32,
+) -> Option<Vec<u32>> {
+    let old = *instruction.operands.get(operand)?;
+    let value = module.constant(old, instruction.word).ok()? as u32;
+    let ty = *module.type_of.get(old as usize)?;
     let mut out = words.to_vec();
-    let (id, ty) = (words[3], constant_type(words, instruction.operands[2]));
+    let id = words[3];
     out[3] += 1;
-    out[instruction.word + 3] = id;
-    insert(&mut out, before_functions(words), &[4 << 16 | Op::Constant as u32, ty, id, 0]);
-    out
+    let ids = usize::from(instruction.ty != 0) + usize::from(instruction.result != 0);
+    out[instruction.word + 1 + ids + operand] = id;
+    insert(&mut out, before_functions(words), &[4 << 16 | Op::Constant as u32, ty, id, change(value)]);
+    Some(out)
 }
 
 /// An access chain whose last index is not a constant, with that index plus one.
@@ -100,10 +125,4 @@ fn insert(words: &mut Vec<u32>, at: usize, instruction: &[u32]) {
 fn before_functions(words: &[u32]) -> usize {
     let list = instructions(words).map_or(vec![], |(_, list)| list);
     list.iter().find(|i| i.op == Op::Function).map_or(words.len(), |i| i.word)
-}
-
-/// The type of a constant.
-fn constant_type(words: &[u32], id: u32) -> u32 {
-    let list = instructions(words).map_or(vec![], |(_, list)| list);
-    list.iter().find(|i| i.op == Op::Constant && i.result == id).map_or(0, |i| i.ty)
 }

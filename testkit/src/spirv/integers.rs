@@ -27,7 +27,8 @@ impl Machine<'_> {
             || self.logic(instruction)?
             || self.float(instruction)?
             || self.composite(instruction)?
-            || self.group(instruction)?;
+            || self.group(instruction)?
+            || self.matrix(instruction)?;
         if done { Ok(()) } else { Err(instruction.unsupported()) }
     }
 

@@ -37,6 +37,7 @@ pub fn launch(module: &Module, launch: &Launch, buffers: &mut [Vec<u8>]) -> Resu
         workgroup: Workgroup::default(),
         shadows: BTreeMap::new(),
         is_shadowed: HashMap::new(),
+        layouts: HashMap::new(),
         active: 0,
         word: 0,
         counts: Counts::default(),
@@ -58,6 +59,9 @@ fn check(module: &Module, launch: &Launch, buffers: &[Vec<u8>]) -> Result<(), Er
     let wrong = |what: &'static str| Err(Error::Launch { what });
     if !launch.subgroup_size.is_power_of_two() || launch.subgroup_size > MOST_LANES {
         return wrong("the size of a subgroup is a power of two of at most 128");
+    }
+    if module.matrix_lanes != 0 && module.matrix_lanes != launch.subgroup_size {
+        return wrong("the module was read for subgroups of another size");
     }
     let invocations = module.workgroup_size.iter().try_fold(1u32, |all, size| all.checked_mul(*size));
     if invocations.is_none_or(|count| !(1..=MOST_INVOCATIONS).contains(&count)) {

@@ -17,13 +17,13 @@ use super::values::lanes;
 const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 
 /// An access of the active lanes.
-struct Accessed {
+pub(super) struct Accessed {
     /// The variable's position.
-    variable: usize,
+    pub variable: usize,
     /// By lane: bytes from the variable's beginning; 0 for those that do not take part.
-    offsets: Vec<u64>,
+    pub offsets: Vec<u64>,
     /// Bytes of one lane's access.
-    bytes: u64,
+    pub bytes: u64,
 }
 
 impl Machine<'_> {
@@ -47,7 +47,7 @@ impl Machine<'_> {
     }
 
     /// The type that a pointer points to.
-    fn pointee(&self, id: u32) -> Result<(u32, &TypeInfo), Error> {
+    pub fn pointee(&self, id: u32) -> Result<(u32, &TypeInfo), Error> {
         match self.module.value_type(id, self.word)?.ty {
             Type::Pointer(pointee) => Ok((pointee, self.module.info(pointee, self.word)?)),
             _ => Err(Error::Malformed { word: self.word, what: "an operand is no pointer" }),
@@ -103,7 +103,7 @@ impl Machine<'_> {
         let bytes = info.leaves.iter().map(|leaf| leaf.offset + leaf.scalar.bytes()).max().unwrap_or(0);
         let row = self.row(pointer, 0)?;
         let first = lanes(self.active).next().unwrap_or(0);
-        let variable = (row[first] >> OFFSET_BITS) as usize;
+        let (variable, _) = place_of(row[first]);
         let mut accessed = Accessed { variable, offsets: vec![0; self.lanes], bytes: bytes.into() };
         if variable >= self.module.variables.len() || bytes == 0 {
             return Err(Error::Malformed { word: self.word, what: "an access has no variable or no size" });
@@ -111,22 +111,36 @@ impl Machine<'_> {
         use StorageClass as S;
         let class = self.module.variables[variable].class;
         let is_invocation = matches!(class, S::Function | S::Private | S::Input);
-        if !is_invocation && !matches!(class, S::StorageBuffer | S::Uniform | S::PushConstant | S::Workgroup) {
+        let is_common = matches!(class, S::StorageBuffer | S::Uniform | S::PushConstant | S::Workgroup);
+        if !is_invocation && (!is_common || matches!(info.ty, Type::Matrix(_))) {
             return Err(Error::Unsupported { word: self.word, instruction: format!("{op:?} of {class:?}") });
         }
-        let size = self.size(variable);
         for lane in lanes(self.active) {
-            if (row[lane] >> OFFSET_BITS) as usize != variable {
+            let (own, offset) = place_of(row[lane]);
+            if own != variable {
                 return Err(Error::Unsupported { word: self.word, instruction: format!("{op:?} of two variables") });
-            }
-            let offset = row[lane] & OFFSET_MASK;
-            if offset + accessed.bytes > size {
-                let place = place(&self.module.variables[variable], variable);
-                return Err(self.fault(FaultKind::OutOfBounds { place, offset, size }, op, lane));
             }
             accessed.offsets[lane] = offset;
         }
+        self.check_bounds(&accessed, op)?;
         Ok(accessed)
+    }
+
+    /// Whether the active lanes stay in the variable.
+    pub fn check_bounds(&self, accessed: &Accessed, op: Op) -> Result<(), Error> {
+        let size = self.size(accessed.variable);
+        let outside = |lane: &usize| accessed.offsets[*lane] + accessed.bytes > size;
+        let Some(lane) = lanes(self.active).find(outside) else { return Ok(()) };
+        let place = place(&self.module.variables[accessed.variable], accessed.variable);
+        Err(self.fault(FaultKind::OutOfBounds { place, offset: accessed.offsets[lane], size }, op, lane))
+    }
+
+    /// The first byte of a variable in its buffer, or among those of its class.
+    pub fn base(&self, variable: &Variable) -> u64 {
+        match variable.class {
+            StorageClass::StorageBuffer => self.launch.windows[variable.number as usize].offset,
+            _ => variable.base.into(),
+        }
     }
 
     /// Bytes of a variable.
@@ -142,7 +156,7 @@ impl Machine<'_> {
     }
 
     /// The memory that a variable is in, and where it begins there.
-    fn memory(&self, variable: &Variable, lane: usize) -> (&[u8], usize) {
+    pub fn memory(&self, variable: &Variable, lane: usize) -> (&[u8], usize) {
         match variable.class {
             StorageClass::StorageBuffer | StorageClass::Uniform => {
                 let window = self.launch.windows[variable.number as usize];
@@ -157,7 +171,7 @@ impl Machine<'_> {
         }
     }
 
-    fn memory_mut(&mut self, variable: &Variable, lane: usize) -> (&mut [u8], usize) {
+    pub fn memory_mut(&mut self, variable: &Variable, lane: usize) -> (&mut [u8], usize) {
         match variable.class {
             StorageClass::StorageBuffer => {
                 let window = self.launch.windows[variable.number as usize];
@@ -229,19 +243,17 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Notes an access where invocations may meet, and counts it.
+    /// As [`Machine::check_races`], and counts the access.
     fn note(&mut self, accessed: &Accessed, access: Access, op: Op, info: &TypeInfo) -> Result<(), Error> {
+        self.check_races(accessed, access, op)?;
         let variable = &self.module.variables[accessed.variable];
+        let addresses = || -> Vec<u64> {
+            let base = self.base(variable);
+            lanes(self.active).map(|lane| base + accessed.offsets[lane]).collect()
+        };
         match variable.class {
             StorageClass::StorageBuffer => {
-                let window = self.launch.windows[variable.number as usize];
-                let mut addresses: Vec<u64> =
-                    lanes(self.active).map(|lane| window.offset + accessed.offsets[lane]).collect();
-                if self.is_shadowed.get(&variable.number) == Some(&true) {
-                    for (lane, address) in lanes(self.active).zip(&addresses) {
-                        self.meet_others(accessed.variable, access, (*address, accessed.bytes), (op, lane))?;
-                    }
-                }
+                let mut addresses = addresses();
                 if !addresses.is_sorted() {
                     addresses.sort_unstable();
                 }
@@ -252,16 +264,7 @@ impl Machine<'_> {
                 }
             }
             StorageClass::Workgroup => {
-                let base = u64::from(variable.base);
-                let addresses: Vec<u64> = lanes(self.active).map(|lane| base + accessed.offsets[lane]).collect();
-                for (lane, address) in lanes(self.active).zip(&addresses) {
-                    let start = self.workgroup.shared.1;
-                    if access != Access::Store && !self.workgroup.shadow.is_written(*address, accessed.bytes, start) {
-                        let offset = accessed.offsets[lane];
-                        return Err(self.fault(FaultKind::Unwritten { offset }, op, lane));
-                    }
-                    self.meet_others(accessed.variable, access, (*address, accessed.bytes), (op, lane))?;
-                }
+                let addresses = addresses();
                 let elements = info.leaves.len() as u64;
                 match access {
                     Access::Load => self.counts.shared_loads.count(&addresses, accessed.bytes, elements),
@@ -269,6 +272,28 @@ impl Machine<'_> {
                 }
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Notes an access where invocations may meet; a race is a fault, and a load of what nobody wrote.
+    pub fn check_races(&mut self, accessed: &Accessed, access: Access, op: Op) -> Result<(), Error> {
+        let variable = &self.module.variables[accessed.variable];
+        let is_workgroup = variable.class == StorageClass::Workgroup;
+        let is_noted =
+            variable.class == StorageClass::StorageBuffer && self.is_shadowed.get(&variable.number) == Some(&true);
+        if !is_workgroup && !is_noted {
+            return Ok(());
+        }
+        let (base, start) = (self.base(variable), self.workgroup.shared.1);
+        for lane in lanes(self.active) {
+            let offset = accessed.offsets[lane];
+            let range = (base + offset, accessed.bytes);
+            let is_read = is_workgroup && access != Access::Store;
+            if is_read && !self.workgroup.shadow.is_written(range.0, range.1, start) {
+                return Err(self.fault(FaultKind::Unwritten { offset }, op, lane));
+            }
+            self.meet_others(accessed.variable, access, range, (op, lane))?;
         }
         Ok(())
     }
@@ -355,8 +380,13 @@ fn exchanged(op: Op, scalar: Scalar, [old, value, comparator]: [u64; 3]) -> u64 
     new & mask(bits)
 }
 
+/// The variable of a pointer, and the bytes from its beginning.
+pub(super) fn place_of(pointer: u64) -> (usize, u64) {
+    ((pointer >> OFFSET_BITS) as usize, pointer & OFFSET_MASK)
+}
+
 /// The name of a variable's memory.
-fn place(variable: &Variable, position: usize) -> Place {
+pub(super) fn place(variable: &Variable, position: usize) -> Place {
     match variable.class {
         StorageClass::StorageBuffer | StorageClass::Uniform => Place::Binding(variable.number),
         StorageClass::PushConstant => Place::Immediates,
@@ -365,7 +395,7 @@ fn place(variable: &Variable, position: usize) -> Place {
     }
 }
 
-fn read(memory: &[u8], at: usize, leaf: Leaf) -> u64 {
+pub(super) fn read(memory: &[u8], at: usize, leaf: Leaf) -> u64 {
     let (at, bytes) = (at + leaf.offset as usize, leaf.scalar.bytes() as usize);
     let mut word = [0; 8];
     word[..bytes].copy_from_slice(&memory[at..at + bytes]);
@@ -373,7 +403,7 @@ fn read(memory: &[u8], at: usize, leaf: Leaf) -> u64 {
     if leaf.scalar == Scalar::Bool { u64::from(value != 0) } else { value }
 }
 
-fn write(memory: &mut [u8], at: usize, leaf: Leaf, value: u64) {
+pub(super) fn write(memory: &mut [u8], at: usize, leaf: Leaf, value: u64) {
     let (at, bytes) = (at + leaf.offset as usize, leaf.scalar.bytes() as usize);
     memory[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
 }

@@ -7,14 +7,14 @@
 //! A result that SPIR-V leaves undefined, as that of a shift by the width, is [`UNDEFINED`], which shows in what is
 //! computed from it. Counts: [`Counts`].
 //!
-//! Limits: one entry point, compute; no images, no cooperative matrices, no barrier in a called function, no barrier of
-//! a subgroup ([`Error::Unsupported`]). Lanes are the invocations of a workgroup in order.
+//! Limits: one entry point, compute; no images, no barrier in a called function, no barrier of a subgroup
+//! ([`Error::Unsupported`]). Lanes are the invocations of a workgroup in order.
 //! Differs: functions of floats are rounded from f64; drivers are less accurate.
 //!
 //! - `reader`: instructions from words; `types`, `module`: what they declare. `error`: what can go wrong.
 //! - `state`: what a dispatch has; `machine`: workgroups and their subgroups; `run`: blocks of a function.
 //! - `values`: scalars of a subgroup; `integers`, `floats`, `extended`, `composites`: what computes; `groups`: subgroup
-//!   operations.
+//!   operations; `matrices`: cooperative matrices.
 //! - `memory`: loads, stores, atomics; `shadow`: races; `counts`: costs.
 //! - [`faults`]: the same module with a defect.
 
@@ -27,6 +27,7 @@ mod floats;
 mod groups;
 mod integers;
 mod machine;
+mod matrices;
 mod memory;
 mod module;
 mod reader;

@@ -6,7 +6,7 @@ use spirv::{Decoration, ExecutionMode, Op, StorageClass};
 
 use super::error::Error;
 use super::reader::{Instruction, instructions};
-use super::types::{Scalar, Type, TypeInfo};
+use super::types::{Matrix, Scalar, Type, TypeInfo};
 
 /// Bits of a pointer that hold the offset in its variable.
 pub(super) const OFFSET_BITS: u32 = 40;
@@ -80,6 +80,8 @@ pub struct Module {
     /// Bytes of the variables of an invocation, and of a workgroup.
     pub(super) private_bytes: u32,
     pub(super) workgroup_bytes: u32,
+    /// Lanes of the subgroups that hold its matrices; 0 without one.
+    pub(super) matrix_lanes: u32,
     capabilities: Vec<u32>,
 }
 
@@ -87,11 +89,15 @@ pub struct Module {
 #[derive(Default)]
 struct Parser {
     module: Option<Module>,
+    /// Invocations of a subgroup.
+    lanes: u32,
     entry: u32,
     decorations: HashMap<(u32, u32), u32>,
     members: HashMap<(u32, u32), u32>,
 }
 
+/// The size of subgroups that modules are read for where none is named.
+const USUAL_LANES: u32 = 32;
 /// The most ids of a module, a bound against modules that are nonsense.
 const MOST_IDS: u32 = 1 << 20;
 /// The most scalars of all ids, and bytes of all variables of an invocation or a workgroup.
@@ -99,16 +105,25 @@ const MOST_SCALARS: u32 = 1 << 20;
 const MOST_VARIABLE_BYTES: u32 = 1 << 22;
 
 impl Module {
-    /// Reads a module of words in the order of this machine.
+    /// Reads a module of words in the order of this machine, for subgroups of 32 if it has cooperative matrices.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Unsupported`].
     pub fn parse(words: &[u32]) -> Result<Module, Error> {
+        Module::parse_for(words, USUAL_LANES)
+    }
+
+    /// As [`Module::parse`], with cooperative matrices that subgroups of `subgroup_size` invocations hold.
+    ///
+    /// # Errors
+    /// As [`Module::parse`].
+    pub fn parse_for(words: &[u32], subgroup_size: u32) -> Result<Module, Error> {
         let (bound, list) = instructions(words)?;
         if bound > MOST_IDS {
             return Err(Error::Malformed { word: 3, what: "the bound on ids is too large" });
         }
-        let mut parser = Parser { module: Some(Module::empty(bound)), ..Parser::default() };
+        let mut parser =
+            Parser { module: Some(Module::empty(bound)), lanes: subgroup_size.max(1), ..Parser::default() };
         let body = list.iter().position(|i| i.op == Op::Function).unwrap_or(list.len());
         for instruction in &list[..body] {
             parser.global(instruction)?;
@@ -136,6 +151,7 @@ impl Module {
             extended: 0,
             private_bytes: 0,
             workgroup_bytes: 0,
+            matrix_lanes: 0,
             capabilities: vec![],
         }
     }
@@ -143,6 +159,11 @@ impl Module {
     /// Invocations of a workgroup: x, y, z.
     pub fn workgroup_size(&self) -> [u32; 3] {
         self.workgroup_size
+    }
+
+    /// Whether it has cooperative matrices.
+    pub fn has_matrices(&self) -> bool {
+        self.matrix_lanes != 0
     }
 
     /// The capabilities that it declares, by number.
@@ -275,7 +296,7 @@ impl Module {
                 (Op::AccessChain | Op::InBoundsAccessChain | Op::CopyObject, Some(variable)) => {
                     root.insert(instruction.result, variable);
                 }
-                (Op::Load | Op::ArrayLength | Op::AtomicLoad, _) => {}
+                (Op::Load | Op::ArrayLength | Op::AtomicLoad | Op::CooperativeMatrixLoadKHR, _) => {}
                 (_, Some(variable)) => written.push(variable),
                 // A pointer may be an argument of a function.
                 _ => written.extend(instruction.operands.iter().filter_map(|id| root.get(id)).copied()),
@@ -369,8 +390,25 @@ impl Parser {
                 TypeInfo::structure(&members, word)
             }
             Op::TypePointer => Ok(TypeInfo::pointer(operand(1)?)),
+            Op::TypeCooperativeMatrixKHR => self.matrix_info(instruction),
             _ => Err(instruction.unsupported()),
         }
+    }
+
+    /// A matrix of a subgroup: scalar type, scope, rows, columns and use, the latter as constants.
+    fn matrix_info(&mut self, instruction: &Instruction) -> Result<TypeInfo, Error> {
+        let (word, lanes) = (instruction.word, self.lanes);
+        let module = self.module();
+        let constant = |index: usize| module.constant(instruction.operand(index)?, word).map(|value| value as u32);
+        let Type::Scalar(scalar @ Scalar::Float(_)) = module.info(instruction.operand(0)?, word)?.ty else {
+            return Err(instruction.unsupported());
+        };
+        if constant(1)? != spirv::Scope::Subgroup as u32 {
+            return Err(instruction.unsupported());
+        }
+        let matrix = Matrix { scalar, rows: constant(2)?, columns: constant(3)?, role: constant(4)? };
+        module.matrix_lanes = lanes;
+        TypeInfo::matrix(matrix, lanes, word)
     }
 
     fn constant_values(&mut self, instruction: &Instruction) -> Result<Vec<u64>, Error> {
@@ -403,7 +441,7 @@ impl Parser {
 fn is_type(op: Op) -> bool {
     let scalar = matches!(op, Op::TypeVoid | Op::TypeBool | Op::TypeInt | Op::TypeFloat | Op::TypeFunction);
     let list = matches!(op, Op::TypeVector | Op::TypeArray | Op::TypeRuntimeArray | Op::TypeStruct);
-    scalar || list || op == Op::TypePointer
+    scalar || list || matches!(op, Op::TypePointer | Op::TypeCooperativeMatrixKHR)
 }
 
 fn is_constant(op: Op) -> bool {

@@ -65,7 +65,8 @@ pub(super) fn instructions(words: &[u32]) -> Result<(u32, Vec<Instruction>), Err
 /// Whether an instruction has the type of its result as its first word.
 fn has_type(op: Op) -> bool {
     let name = matches!(op, Op::Label | Op::String | Op::ExtInstImport);
-    let ty = (Op::TypeVoid as u32..=Op::TypeForwardPointer as u32).contains(&(op as u32));
+    let ty = (Op::TypeVoid as u32..=Op::TypeForwardPointer as u32).contains(&(op as u32))
+        || op == Op::TypeCooperativeMatrixKHR;
     has_result(op) && !name && !ty
 }
 
@@ -77,6 +78,7 @@ fn has_result(op: Op) -> bool {
         || matches!(op, Op::Decorate | Op::MemberDecorate);
     let flow = matches!(op, Op::LoopMerge | Op::SelectionMerge | Op::Branch | Op::BranchConditional | Op::Switch)
         || matches!(op, Op::Kill | Op::Return | Op::ReturnValue | Op::Unreachable | Op::FunctionEnd);
-    let memory = matches!(op, Op::Store | Op::CopyMemory | Op::AtomicStore | Op::ControlBarrier | Op::MemoryBarrier);
+    let memory = matches!(op, Op::Store | Op::CopyMemory | Op::AtomicStore | Op::ControlBarrier | Op::MemoryBarrier)
+        || op == Op::CooperativeMatrixStoreKHR;
     !(debug || mode || flow || memory)
 }

@@ -52,7 +52,7 @@ pub struct Launch<'a> {
     pub grid: [u32; 3],
     /// Invocations of a subgroup: a power of two, at most 128.
     pub subgroup_size: u32,
-    /// Decides the order of subgroups between barriers.
+    /// Decides the order of subgroups between barriers, and which lane holds which elements of a matrix.
     pub seed: u64,
     /// What is bound, by binding.
     pub windows: &'a [Window],
@@ -110,6 +110,8 @@ pub(super) struct Machine<'a> {
     pub shadows: BTreeMap<usize, Shadow>,
     /// Whether accesses of a binding are noted there.
     pub is_shadowed: HashMap<u32, bool>,
+    /// By use and number of elements of a matrix: its elements, by scalar and lane.
+    pub layouts: HashMap<(u32, u32), Vec<u32>>,
     pub active: Mask,
     pub word: usize,
     pub counts: Counts,

@@ -38,6 +38,16 @@ impl Scalar {
     }
 }
 
+/// A matrix that a subgroup holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Matrix {
+    pub scalar: Scalar,
+    pub rows: u32,
+    pub columns: u32,
+    /// SPIR-V's number of its use: a factor, or a sum.
+    pub role: u32,
+}
+
 /// A type.
 #[derive(Clone, Debug)]
 pub(super) enum Type {
@@ -51,6 +61,7 @@ pub(super) enum Type {
     Struct(Vec<(u32, u32)>),
     /// The pointee.
     Pointer(u32),
+    Matrix(Matrix),
     Function,
 }
 
@@ -101,6 +112,19 @@ impl TypeInfo {
         let at = |index: u32| element.leaves.iter().map(move |leaf| shifted(leaf, index * stride));
         let leaves = (0..count).flat_map(at).collect();
         Ok(TypeInfo { ty: Type::Array(id, count, stride), leaves, bytes: stride * count })
+    }
+
+    /// A matrix; its scalars are those of one lane of so many.
+    pub fn matrix(matrix: Matrix, lanes: u32, word: usize) -> Result<TypeInfo, Error> {
+        let Matrix { scalar, rows, columns, .. } = matrix;
+        let elements = rows.saturating_mul(columns);
+        let is_known = rows.is_power_of_two() && columns.is_power_of_two() && elements as usize <= MOST_LEAVES;
+        if !is_known || !elements.is_multiple_of(lanes) {
+            return Err(Error::Unsupported { word, instruction: format!("a matrix of {rows} x {columns}") });
+        }
+        let bytes = scalar.bytes();
+        let leaves = (0..elements / lanes).map(|at| Leaf { offset: at * bytes, scalar }).collect();
+        Ok(TypeInfo { ty: Type::Matrix(matrix), leaves, bytes: elements / lanes * bytes })
     }
 
     /// A struct of members with their offsets.

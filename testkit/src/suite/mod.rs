@@ -38,6 +38,7 @@ mod slices;
 mod tensors;
 mod types;
 mod vectors;
+mod widened;
 
 use crate::approx::{compare, worst_error};
 use crate::host_tensor::HostTensor;
@@ -188,6 +189,7 @@ pub fn all() -> Vec<Case> {
         edges::cases,
         tensors::cases,
         vectors::cases,
+        widened::cases,
     ];
     families.iter().flat_map(|f| f()).collect()
 }

@@ -14,12 +14,14 @@ const FLOAT64: u32 = 10;
 const INT64: u32 = 11;
 const INT16: u32 = 22;
 const STORAGE_16: u32 = 4433;
+const VULKAN_MEMORY_MODEL: u32 = 5345;
+const COOPERATIVE_MATRIX: u32 = 6022;
 /// `GroupNonUniform` to `GroupNonUniformShuffleRelative`.
 const SUBGROUP: std::ops::RangeInclusive<u32> = 61..=66;
 /// `SubgroupBallotKHR`, which naga declares for the size and the number of a subgroup.
 const SUBGROUP_BALLOT: u32 = 4423;
 
-/// The capabilities that the types of a module need.
+/// The capabilities that the types of a module need; matrices need the memory model of Vulkan.
 fn of_types(module: &Module) -> BTreeSet<u32> {
     let mut needed = BTreeSet::from([SHADER]);
     for scalar in module.scalar_types() {
@@ -30,6 +32,9 @@ fn of_types(module: &Module) -> BTreeSet<u32> {
             (false, 64) => vec![INT64],
             _ => vec![],
         });
+    }
+    if module.has_matrices() {
+        needed.extend([VULKAN_MEMORY_MODEL, COOPERATIVE_MATRIX]);
     }
     needed
 }

@@ -262,7 +262,8 @@ impl Host<'_> {
             return Ok(());
         }
         if self.modules[number].is_none() {
-            let module = Module::parse(&kernel.spirv).map_err(|e| format!("kernel `{}`: {e}", kernel.name))?;
+            let module = Module::parse_for(&kernel.spirv, self.settings.subgroup_size)
+                .map_err(|e| format!("kernel `{}`: {e}", kernel.name))?;
             self.modules[number] = Some(module);
         }
         for window in &mut windows {

@@ -1,6 +1,7 @@
 //! Kernels for GPUs that no machine here has: compiled for their descriptions, and run by the interpreter of SPIR-V.
 
 mod capabilities;
+mod cooperative;
 mod costs;
 mod host;
 mod planted;

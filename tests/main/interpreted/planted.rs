@@ -72,21 +72,30 @@ fn plant(case: &Case, target: &Target, defect: Defect) -> Found {
     found
 }
 
-/// What is found for a target, and what is not.
-fn check(target: &Target, expect: &Expect) {
+/// Cases of different kinds of kernels.
+fn usual() -> Vec<Case> {
     let of = |family: &&str| {
         let cases: Vec<Case> =
             selected(false).into_iter().filter(|case| case.family() == *family).take(CASES).collect();
         assert!(!cases.is_empty(), "{family} is a family of the suite");
         cases
     };
-    let transposed =
-        all().into_iter().find(|case| case.name.starts_with(TRANSPOSED)).expect("a transpose is in the suite");
-    let cases: Vec<Case> = FAMILIES.iter().flat_map(of).chain([transposed]).collect();
+    FAMILIES.iter().flat_map(of).chain(named(&[TRANSPOSED])).collect()
+}
+
+/// The first case of each of these names.
+fn named(names: &[&str]) -> Vec<Case> {
+    let all = all();
+    let first = |name: &&str| all.iter().find(|case| case.name.starts_with(*name)).expect("it is in the suite").clone();
+    names.iter().map(first).collect()
+}
+
+/// What is found for a target, and what is not.
+fn check(target: &Target, cases: &[Case], expect: &Expect) {
     let mut out = String::new();
     for defect in Defect::ALL {
         let mut sum = Found::default();
-        for case in &cases {
+        for case in cases {
             let found = plant(case, target, defect);
             sum.tried += found.tried;
             sum.missed.extend(found.missed);
@@ -105,6 +114,7 @@ fn check(target: &Target, expect: &Expect) {
 fn planted_defects_are_found_on_an_h200() {
     check(
         &h200(),
+        &usual(),
         &expect![[r#"
             Barrier: 24 of 29 found
               contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Barrier 0
@@ -132,6 +142,7 @@ fn planted_defects_are_found_on_an_h200() {
               gather/lookup/i32/1x9/5: kernel main_dispatch_0: Index 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
             Layout: 51 of 51 found
+            Stride: 0 of 0 found
         "#]],
     );
 }
@@ -141,6 +152,7 @@ fn planted_defects_are_found_on_an_h200() {
 fn planted_defects_are_found_on_intel() {
     check(
         &intel(),
+        &usual(),
         &expect![[r#"
             Barrier: 42 of 47 found
               contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Barrier 0
@@ -169,6 +181,28 @@ fn planted_defects_are_found_on_intel() {
               gather/lookup/i32/1x9/5: kernel main_dispatch_0: Index 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
             Layout: 52 of 52 found
+            Stride: 0 of 0 found
         "#]],
+    );
+}
+
+/// Kernels on cooperative matrices. What is missed is the barrier before the first sums are stored, in memory that nothing
+/// has read before.
+#[test]
+fn planted_defects_are_found_in_products_on_matrices() {
+    check(
+        &h200(),
+        &named(&["widened/nn_plain/2x64x112x48", "widened/tt_rounded/1x100x116x52"]),
+        &expect![[r#"
+        Barrier: 10 of 12 found
+          widened/nn_plain/2x64x112x48: kernel main_dispatch_0: Barrier 2
+          widened/tt_rounded/1x100x116x52: kernel main_dispatch_0: Barrier 2
+        Semantics: 10 of 12 found
+          widened/nn_plain/2x64x112x48: kernel main_dispatch_0: Semantics 2
+          widened/tt_rounded/1x100x116x52: kernel main_dispatch_0: Semantics 2
+        Index: 12 of 12 found
+        Layout: 10 of 10 found
+        Stride: 12 of 12 found
+    "#]],
     );
 }

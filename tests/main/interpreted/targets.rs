@@ -47,9 +47,9 @@ fn with(mut target: Target, features: &[GpuFeature]) -> Target {
     target
 }
 
-/// NVIDIA's H200: subgroups of 32, 64-bit floats.
+/// NVIDIA's H200: subgroups of 32, 64-bit floats, cooperative matrices.
 pub fn h200() -> Target {
-    with(described("H200", DeviceType::Discrete, (32, 32), 48 << 10), &[GpuFeature::F64])
+    with(described("H200", DeviceType::Discrete, (32, 32), 48 << 10), &[GpuFeature::F64, GpuFeature::CooperativeMatrix])
 }
 
 /// AMD's RDNA3: subgroups of 32 or 64.

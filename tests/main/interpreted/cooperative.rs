@@ -1,0 +1,137 @@
+//! Products of halves on cooperative matrices, for an H200: which ones, their values, what lies beyond their edges.
+
+use super::host::Settings;
+use super::targets::h200;
+use super::{Interpreted, compiled, executed};
+use monopour::program::{Kernel, Program};
+use monopour_ir::ops;
+use monopour_testkit::approx::{Tolerance, compare};
+use monopour_testkit::device::full_is_asked_for;
+use monopour_testkit::host_tensor::Data;
+use monopour_testkit::spirv::Module;
+use monopour_testkit::suite::{Backend, Case, all, run};
+use monopour_testkit::{Dtype, HostTensor, text};
+
+/// The cases of the suite with batch, rows, columns and depth.
+fn cases() -> Vec<(Case, [usize; 4])> {
+    let sizes = |case: &Case| {
+        let sizes: Vec<usize> = case.name.rsplit('/').next()?.split('x').map_while(|size| size.parse().ok()).collect();
+        sizes.try_into().ok()
+    };
+    let cases = all().into_iter().filter(|case| case.family() == "widened");
+    cases.filter_map(|case| sizes(&case).map(|sizes| (case, sizes))).collect()
+}
+
+/// The order of the dimensions of the factors: two letters, `n` for rows times columns in memory, `t` for transposed.
+fn layout(case: &Case) -> (bool, bool) {
+    let name = case.name.split('/').nth(1).unwrap_or_default().as_bytes();
+    (name[0] == b't', name[1] == b't')
+}
+
+fn has_matrices(program: &Program) -> bool {
+    program.variants[0].kernels.iter().any(|kernel| {
+        let Kernel::Gpu(kernel) = kernel else { return false };
+        Module::parse(&kernel.spirv).is_ok_and(|module| module.has_matrices())
+    })
+}
+
+/// All products whose rows, columns and depth are of vectors of four, in memory as well. A tile of 48 positions that are
+/// neighbours in memory has no even part for each invocation.
+#[test]
+fn products_of_halves_run_on_matrices() {
+    let target = h200();
+    let mut on_matrices = 0;
+    for (case, [_, m, n, _]) in cases() {
+        let (left_transposed, right_transposed) = layout(&case);
+        let is_even = |positions: usize| positions.is_multiple_of(4) && positions != 48;
+        let is_expected = n.is_multiple_of(4) && (!left_transposed || is_even(m)) && (right_transposed || is_even(n));
+        let program = compiled(&case, &target).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        assert_eq!(has_matrices(&program), is_expected, "{}", case.name);
+        on_matrices += usize::from(is_expected);
+    }
+    assert!(on_matrices > 80, "{on_matrices} cases");
+}
+
+/// A sample of the cases, or all of them, for subgroups of 32, and of any other size that holds the matrices.
+#[test]
+fn products_on_matrices_are_right() {
+    let step = if full_is_asked_for() { 1 } else { 7 };
+    for (at, lanes) in [32, 16, 64].into_iter().enumerate() {
+        let mut target = h200();
+        (target.description.subgroup_min_size, target.description.subgroup_max_size) = (lanes, lanes);
+        target.sizes = vec![lanes];
+        let cases: Vec<Case> = cases().into_iter().map(|(case, _)| case).skip(at).step_by(step).collect();
+        let on_matrices = |case: &&Case| compiled(case, &target).is_ok_and(|program| has_matrices(&program));
+        let count = cases.iter().filter(on_matrices).count();
+        assert!(count * 2 > cases.len(), "subgroups of {lanes}: {count} of {}", cases.len());
+        let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(Interpreted::new(target))];
+        run(&mut backends, &cases).assert_passed();
+    }
+}
+
+/// In a factor of these dimensions along its positions and along the reduction: infinity in the first element, which is
+/// what is loaded in place of elements out of range; NaN in all of position 1 of the second batch, which position 0
+/// is followed by in memory.
+fn spoil(factor: &mut HostTensor, positions: usize, depth: usize, is_along_depth: bool) {
+    let Data::Float(values) = &mut factor.data else { panic!("factors are floats") };
+    values[0] = f64::INFINITY;
+    for k in 0..depth {
+        let within = if is_along_depth { depth + k } else { k * positions + 1 };
+        values[positions * depth + within] = f64::NAN;
+    }
+}
+
+/// NaN and infinities of other rows, columns and batches do not show beyond a ragged edge of the reduction.
+#[test]
+fn nothing_leaks_over_the_edge_of_a_reduction() {
+    let target = h200();
+    let mut found = 0;
+    for (case, [batch, m, n, k]) in cases()
+        .into_iter()
+        .filter(|(case, sizes)| sizes[0] == 2 && [20, 100].contains(&sizes[3]) && case.name.contains("_plain/"))
+    {
+        let program = compiled(&case, &target).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        assert!(has_matrices(&program), "{}", case.name);
+        let mut inputs = case.input_values();
+        let (left_transposed, right_transposed) = layout(&case);
+        spoil(&mut inputs[0], m, k, !left_transposed);
+        spoil(&mut inputs[1], n, k, right_transposed);
+        let expected = case.reference(&inputs).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        // A row and a column of each batch.
+        let spoiled = expected[0].to_f64().iter().filter(|value| !value.is_finite()).count();
+        assert_eq!(spoiled, batch * (m + n - 1), "{}", case.name);
+        for seed in 0..2 {
+            let (outputs, _) = executed(&program, &inputs, Settings { subgroup_size: 32, seed })
+                .unwrap_or_else(|e| panic!("{}: {e}", case.name));
+            compare(&outputs[0], &expected[0], case.tolerance).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        }
+        found += 1;
+    }
+    assert_eq!(found, 8, "two depths in four layouts");
+}
+
+/// As many tiles of 128 as all units of the device need, with ragged edges of rows, columns and reduction.
+#[test]
+fn large_tiles_are_right() {
+    let [m, n, k] = [1572, 2052, 20];
+    let mut p = text::Program::new();
+    let (x, y) = (p.input(Dtype::F16, &[m, k]), p.input(Dtype::F16, &[k, n]));
+    let initial = p.zeros(Dtype::F32, &[m, n]);
+    let product = p.named(ops::linalg::MATMUL, &[&x, &y], &initial);
+    let result = p.pointwise(Dtype::F16, &[&product], "%s = arith.truncf %a : f32 to f16");
+    let (text, inputs) = p.finish(&[&result]);
+    let case = Case {
+        name: "widened/large".to_owned(),
+        text,
+        inputs,
+        tolerance: Tolerance { absolute: 2e-3, relative: 2e-3 },
+        dispatches: Some(1),
+        gpu_dispatches: None,
+        copies: Some(0),
+        work: (m * n * k) as u64,
+    };
+    let program = compiled(&case, &h200()).unwrap_or_else(|e| panic!("{e}"));
+    assert!(has_matrices(&program));
+    let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(Interpreted::new(h200()))];
+    run(&mut backends, &[case]).assert_passed();
+}
