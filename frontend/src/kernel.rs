@@ -5,7 +5,7 @@
 
 use crate::dispatch::Dispatch;
 use crate::linalg::{self, Loops, known};
-use crate::{attention, products};
+use crate::{attention, kernel_columns, products};
 use monopour_contract::{KernelChoice, KernelClass, Sharing};
 use monopour_ir::{Attr, Context, DYNAMIC, Op};
 use monopour_program::GpuDescription;
@@ -86,7 +86,9 @@ pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) 
         KernelClass::Row => gpu_rows(dispatch, loops, gpu),
         KernelClass::Elementwise => gpu_elementwise(dispatch, loops, gpu),
         KernelClass::Attention => gpu_attention(dispatch, gpu),
-        KernelClass::Generic => gpu_generic(loops, gpu),
+        KernelClass::Generic | KernelClass::Column => {
+            kernel_columns::choose(dispatch, loops, gpu).unwrap_or_else(|| gpu_generic(loops, gpu))
+        }
     };
     // `rows_tile` merges the loops of its forall itself.
     if !matches!(dispatch.class(), KernelClass::Row | KernelClass::Attention) {
@@ -119,7 +121,8 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     let extent = |d: Option<&usize>| d.and_then(|d| all.get(*d)).copied().unwrap_or(1);
     // An upper bound of the access width; distribution narrows it for rows that are not multiples of it.
     let contiguous = [extent(roles.n.last()), extent(roles.k.last())];
-    if let Some(kernel) = gpu_matvec(dispatch, (&roles, &all), loops, gpu) {
+    let skinny = gpu_matvec(dispatch, (&roles, &all), loops, gpu);
+    if let Some(kernel) = skinny.or_else(|| kernel_columns::choose_product(op, (&roles, &all), loops, gpu)) {
         return kernel;
     }
     // With few columns, lanes lie along the rows.

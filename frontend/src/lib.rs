@@ -28,7 +28,8 @@
 //!
 //! * `linalg`: maps, iterators and operands of an op; `products`: loops of contractions and convolutions; `rows`: ops of row
 //!   groups.
-//! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_cpu`: the cost models of GPU and CPU.
+//! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_columns`, `kernel_cpu`: the cost models of GPU
+//!   (and of its reductions across rows) and CPU.
 
 pub mod attention;
 mod block_graph;
@@ -43,6 +44,7 @@ pub mod import;
 mod isolate;
 mod joined_op;
 mod kernel;
+mod kernel_columns;
 mod kernel_cpu;
 pub mod layouts;
 mod linalg;

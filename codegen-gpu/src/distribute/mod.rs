@@ -21,7 +21,8 @@
 //! compute (G0005), types that the device lacks (G0002), too many buffers, scalars, invocations or workgroups for it (G0008).
 //!
 //! Strategies (the traits are in `strategy`; tried in the order of the list below): `contraction` for matrix products and convolutions with fill and epilogue;
-//! `rows` for reductions along rows and chains of them; `attention` for a softmax between two products; `steps` for bodies with control flow; `elementwise` for pointwise
+//! `rows` for reductions along rows and chains of them; `columns` for reductions across rows;
+//! `attention` for a softmax between two products; `steps` for bodies with control flow; `elementwise` for pointwise
 //! bodies, in vectors, and, as scalar loop nests, for everything else. A strategy plans without a change, or declines; the
 //! reason of the one for the kernel's class is in the [`Report`].
 //!
@@ -35,6 +36,7 @@ mod attention;
 mod body;
 mod boundary;
 mod code;
+mod columns;
 mod combine;
 mod contraction;
 mod doubles;
@@ -77,8 +79,14 @@ use tracing::trace;
 const GROUP: usize = 4;
 
 /// All strategies, in order.
-const STRATEGIES: [&dyn Strategy; 5] =
-    [&contraction::Contraction, &rows::Rows, &attention::Attention, &steps::Stepwise, &elementwise::Elementwise];
+const STRATEGIES: [&dyn Strategy; 6] = [
+    &contraction::Contraction,
+    &rows::Rows,
+    &columns::Columns,
+    &attention::Attention,
+    &steps::Stepwise,
+    &elementwise::Elementwise,
+];
 
 /// The plan of the first strategy that takes the body; and the reason of the one for the kernel's class, if it declined.
 fn plan<'c, 'm>(
@@ -118,7 +126,7 @@ impl Report {
 pub struct KernelReport {
     /// The function.
     pub name: String,
-    /// `contraction`, `convolution`, `attention`, `rows`, `elementwise` or `fallback`.
+    /// `contraction`, `convolution`, `attention`, `rows`, `columns`, `elementwise` or `fallback`.
     pub strategy: &'static str,
     /// The reason why the strategy of the kernel's class declined; empty if it did not.
     pub declined: String,
