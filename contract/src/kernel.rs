@@ -68,6 +68,8 @@ texts! {
         Contraction = "contraction",
         /// Reductions along rows, and pointwise ops on the same rows.
         Row = "row",
+        /// Reductions whose results are neighbours in memory, split over the invocations of a workgroup.
+        Column = "column",
         /// Sums of products over windows.
         Convolution = "convolution",
         /// A softmax of products, and sums of products with it.

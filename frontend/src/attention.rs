@@ -18,8 +18,7 @@
 //! `Shape::task_rows` cannot cut.
 
 use crate::dispatch::{self, Dispatch, Role};
-use crate::grid;
-use crate::kernel::MAX_GRID_RANK;
+use crate::grid::{self, MAX_GRID_RANK};
 use crate::target::TargetDescription;
 use crate::{fuse_form, linalg};
 use monopour_contract::{KernelClass, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, MOST_TASK_BUFFER_BYTES, attributes};

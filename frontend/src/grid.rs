@@ -11,13 +11,15 @@
 //! Requires: dispatches of [`crate::tile`]'s own. Limits: static trip counts of the merged loops but the first, whose count may
 //! be known at run time only.
 
-use crate::kernel::MAX_GRID_RANK;
 use crate::rows_slice::affine;
 use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::typed::Index;
 use monopour_ir::typed::scf::{self, Bounds};
 use monopour_ir::{DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, Region, Rewriter, Value, WalkOrder};
+
+/// Dimensions of a grid.
+pub(crate) const MAX_GRID_RANK: usize = 3;
 
 /// Merges the first loops of every dispatch that has too many.
 ///

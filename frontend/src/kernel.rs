@@ -4,19 +4,18 @@
 //! accesses and the number of load instructions count; workgroup memory and barriers cost more than they save.
 
 use crate::dispatch::Dispatch;
+use crate::grid::MAX_GRID_RANK;
 use crate::kernel_images::{self, ImageTile};
 use crate::kernel_matrices;
 use crate::large_tiles::{LARGE_TILE, is_large_product};
 use crate::linalg::{self, Loops, known};
-use crate::{attention, products};
+use crate::{attention, kernel_columns, products};
 use monopour_contract::{KernelChoice, KernelClass, Sharing};
 use monopour_ir::{Attr, Context, DYNAMIC, Op};
 use monopour_program::GpuDescription;
 
 /// Workgroups per dimension that every API takes.
 const MAX_GRID: i64 = 65_535;
-/// Dimensions of a grid.
-pub(crate) const MAX_GRID_RANK: usize = 3;
 /// Columns of a product that leave most lanes idle.
 pub(crate) const FEW_COLUMNS: i64 = 4;
 /// Rows and columns of a tile that is transposed: a subgroup's accesses of four bytes are whole lines on both sides.
@@ -84,7 +83,9 @@ pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) 
         KernelClass::Row => gpu_rows(dispatch, loops, gpu),
         KernelClass::Elementwise => gpu_elementwise(dispatch, loops, gpu),
         KernelClass::Attention => gpu_attention(dispatch, gpu),
-        KernelClass::Generic => gpu_generic(loops, gpu),
+        KernelClass::Generic | KernelClass::Column => {
+            kernel_columns::choose(dispatch, loops, gpu).unwrap_or_else(|| gpu_generic(loops, gpu))
+        }
     };
     // `rows_tile` merges the loops of its forall itself.
     if !matches!(dispatch.class(), KernelClass::Row | KernelClass::Attention) {
@@ -117,7 +118,8 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     let extent = |d: Option<&usize>| d.and_then(|d| all.get(*d)).copied().unwrap_or(1);
     // An upper bound of the access width; distribution narrows it for rows that are not multiples of it.
     let contiguous = [extent(roles.n.last()), extent(roles.k.last())];
-    if let Some(kernel) = gpu_matvec(dispatch, (&roles, &all), loops, gpu) {
+    let skinny = gpu_matvec(dispatch, (&roles, &all), loops, gpu);
+    if let Some(kernel) = skinny.or_else(|| kernel_columns::choose_product(op, (&roles, &all), loops, gpu)) {
         return kernel;
     }
     // With few columns, lanes lie along the rows.
@@ -180,7 +182,7 @@ fn workgroup_product(results: i64, is_large: bool, width: i64, gpu: &GpuDescript
 }
 
 /// A product whose factors pass through workgroup memory; each invocation has a square of the result.
-pub(crate) fn staged_product(registers: i64, step: i64, vector_width: i64, gpu: &GpuDescription) -> KernelChoice {
+fn staged_product(registers: i64, step: i64, vector_width: i64, gpu: &GpuDescription) -> KernelChoice {
     KernelChoice {
         class: KernelClass::Contraction,
         workgroup_size: [16, 16, 1],

@@ -51,7 +51,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Ker
         KernelClass::Row => rows(dispatch, loops),
         KernelClass::Elementwise => contiguous(loops, TASK_ELEMENTS),
         KernelClass::Attention => attention(dispatch),
-        KernelClass::Generic => contiguous(loops, LINE_ELEMENTS),
+        KernelClass::Generic | KernelClass::Column => contiguous(loops, LINE_ELEMENTS),
     };
     // Code generation chooses the register tiles.
     let register_tile = vec![1];

@@ -2,7 +2,6 @@
 
 use crate::attention::{self, Shape};
 use crate::dispatch::Dispatch;
-use crate::kernel::staged_product;
 use crate::large_tiles::{LARGE_TILE, MANY_TILES, is_large_product};
 use crate::linalg::{self, known};
 use crate::products;
@@ -43,10 +42,15 @@ pub(crate) fn product(
     }
     let is_large = is_large_product(roles, extents, gpu);
     let choice = KernelChoice {
+        class: KernelClass::Contraction,
         workgroup_size: [4 * lanes as i32, 1, 1],
+        // Of the scalar kernel, where distribution finds factors that are not contiguous.
+        register_tile: vec![8, 8],
+        reduction_step: 32,
+        vector_width: 4,
         sharing: Sharing::Cooperative,
         subgroup_size: Some(lanes),
-        ..staged_product(8, 32, 4, gpu)
+        ..KernelChoice::default()
     };
     Some((if is_large { LARGE_TILE } else { 64 }, choice))
 }

@@ -28,9 +28,9 @@
 //!
 //! * `linalg`: maps, iterators and operands of an op; `products`: loops of contractions and convolutions; `rows`: ops of row
 //!   groups.
-//! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_images`, `kernel_matrices`, `kernel_cpu`: the cost
-//!   models of GPU (convolutions on hardware: `kernel_images`; cooperative matrices: `kernel_matrices`) and CPU;
-//!   `large_tiles`: products that fill a GPU.
+//! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_cpu`: the cost models of GPU and CPU;
+//!   `kernel_columns`: of reductions across rows, `kernel_images`: of convolutions on hardware, `kernel_matrices`: of what
+//!   takes cooperative matrices, on GPUs; `large_tiles`: products that fill a GPU.
 
 pub mod attention;
 mod block_graph;
@@ -45,6 +45,7 @@ pub mod import;
 mod isolate;
 mod joined_op;
 mod kernel;
+mod kernel_columns;
 mod kernel_cpu;
 mod kernel_images;
 mod kernel_matrices;

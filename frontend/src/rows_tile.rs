@@ -20,7 +20,7 @@
 //! tile.
 
 use crate::dispatch::Dispatch;
-use crate::kernel::MAX_GRID_RANK;
+use crate::grid::MAX_GRID_RANK;
 use crate::rows_slice::{Cut, Slicer};
 use crate::{grid, linalg};
 use monopour_contract::attributes;

@@ -21,8 +21,9 @@
 
 use crate::dispatch::{self, Dispatch, Role};
 use crate::fuse::unshare;
+use crate::grid::MAX_GRID_RANK;
 use crate::isolate::{Border, Isolated};
-use crate::kernel::{self, Kernel, MAX_GRID_RANK};
+use crate::kernel::{self, Kernel};
 use crate::kernel_cpu;
 use crate::target::TargetDescription;
 use crate::transforms::{self, Plan, SEQUENCE};

@@ -142,6 +142,10 @@ fn are_apart(a: Op, b: Op) -> bool {
     if stretch(own).is_some_and(|own| stretch(other) == Some(own)) {
         return true;
     }
+    let (Some((own, lanes)), Some((other, of_other))) = (vector(store), vector(load)) else { return false };
+    if lanes != of_other {
+        return false;
+    }
     if store.block() != load.block() || !own.defining_op().is_some_and(|op| op.is(ops::gpu::THREAD_ID)) {
         return false;
     }
@@ -150,6 +154,18 @@ fn are_apart(a: Op, b: Op) -> bool {
     let working = store.parent().filter(|op| op.is(ops::scf::IF)).and_then(|op| op.operand(0).defining_op());
     let working = working.filter(|op| op.is(ops::arith::CMPI)).and_then(|op| op.operand(1).constant_int());
     own == other || behind.zip(working).is_some_and(|(behind, working)| behind >= working)
+}
+
+/// The position of an access among the vectors of its lanes, and these; that of an element, and 1.
+fn vector<'c>(op: Op<'c>) -> Option<(Value<'c>, i64)> {
+    let value = if op.name().ends_with(".store") { op.operand(0) } else { op.result(0) };
+    let lanes = if value.ty().is_vector() { value.ty().shape()?.iter().product() } else { 1 };
+    let index = index_of(op);
+    if lanes == 1 {
+        return Some((index, 1));
+    }
+    let scaled = index.defining_op().filter(|op| op.is(ops::arith::MULI))?;
+    (scaled.operand(1).constant_int() == Some(lanes)).then(|| (scaled.operand(0), lanes))
 }
 
 /// The invocation and the length of its own stretch of a buffer, if the index lies in that: `thread * length + i` with `i` from
@@ -250,5 +266,24 @@ mod tests {
         // Two steps without a barrier.
         let twice = format!("{}{}", step(4, 4), step(2, 2).replace('%', "%z").replace("%zm", "%m"));
         assert!(races(&twice) > 0);
+    }
+
+    #[test]
+    fn a_step_of_a_tree_of_vectors_reads_what_no_other_one_writes() {
+        let step = |scale: u32, behind: u32| {
+            format!(
+                "%t = gpu.thread_id x\n%w = arith.constant 2 : index\n%b = arith.constant {behind} : index\n\
+                 %l = arith.constant {scale} : index\n%o = arith.cmpi slt, %t, %w : index\nscf.if %o {{\n\
+                 %p = arith.muli %t, %l : index\n%x = vector.load %m[%p] : memref<8xf32, {SPACE}>, vector<2xf32>\n\
+                 %a = arith.addi %t, %b : index\n%q = arith.muli %a, %l : index\n\
+                 %y = vector.load %m[%q] : memref<8xf32, {SPACE}>, vector<2xf32>\n\
+                 %s = arith.addf %x, %y : vector<2xf32>\n\
+                 vector.store %s, %m[%p] : memref<8xf32, {SPACE}>, vector<2xf32>\n}}\n"
+            )
+        };
+        assert_eq!(races(&step(2, 2)), 0);
+        assert_eq!(races(&step(2, 1)), 1);
+        // Vectors of neighbours overlap.
+        assert!(races(&step(1, 2)) > 0);
     }
 }

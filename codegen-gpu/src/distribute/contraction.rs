@@ -206,14 +206,14 @@ fn base(evaluator: &Evaluator<'_, '_>, source: Source) -> Option<Base> {
 }
 
 /// Whether all results are indexed by the loops of the first.
-fn are_alike(outputs: &[Operand]) -> bool {
+pub(super) fn are_alike(outputs: &[Operand]) -> bool {
     let same =
         |o: &Operand| o.map.len() == outputs[0].map.len() && o.map.iter().zip(&outputs[0].map).all(|(a, b)| a == b);
     !outputs.is_empty() && outputs.iter().all(same)
 }
 
 /// Arithmetic on scalars outside of loops.
-fn is_plain(op: &TileOp) -> bool {
+pub(super) fn is_plain(op: &TileOp) -> bool {
     op.body.is_none_or(|body| {
         body.ops().iter().all(|o| o.is(ops::linalg::YIELD) || matches!(o.dialect(), "arith" | "math"))
     })

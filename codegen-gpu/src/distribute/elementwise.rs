@@ -121,7 +121,7 @@ fn writes_wide(evaluator: &Evaluator<'_, '_>, op: &TileOp, lanes: u32) -> bool {
 }
 
 /// The lane count of each argument: `lanes` if every access of it is wide, else 1.
-fn argument_lanes(evaluator: &Evaluator<'_, '_>, lanes: u32) -> HashMap<Base, u32> {
+pub(super) fn argument_lanes(evaluator: &Evaluator<'_, '_>, lanes: u32) -> HashMap<Base, u32> {
     let mut out: HashMap<Base, u32> = HashMap::new();
     for op in &evaluator.model.ops {
         for operand in &op.operands {

@@ -22,7 +22,8 @@
 //!
 //! Strategies (the traits are in `strategy`; tried in the order of the list below): `cooperative` for products of halves on
 //! cooperative matrices; `contraction` for matrix products and convolutions with fill and epilogue;
-//! `rows` for reductions along rows and chains of them; `attention` for a softmax between two products; `steps` for bodies with control flow; `elementwise` for pointwise
+//! `rows` for reductions along rows and chains of them; `columns` for reductions across rows;
+//! `attention` for a softmax between two products; `steps` for bodies with control flow; `elementwise` for pointwise
 //! bodies, in vectors, and, as scalar loop nests, for everything else. A strategy plans without a change, or declines; the
 //! reason of the one for the kernel's class is in the [`Report`].
 //!
@@ -36,6 +37,7 @@ mod attention;
 mod body;
 mod boundary;
 mod code;
+mod columns;
 mod combine;
 mod contraction;
 mod cooperative;
@@ -79,10 +81,11 @@ use tracing::trace;
 const GROUP: usize = 4;
 
 /// All strategies, in order.
-const STRATEGIES: [&dyn Strategy; 6] = [
+const STRATEGIES: [&dyn Strategy; 7] = [
     &cooperative::Cooperative,
     &contraction::Contraction,
     &rows::Rows,
+    &columns::Columns,
     &attention::Attention,
     &steps::Stepwise,
     &elementwise::Elementwise,
@@ -126,7 +129,7 @@ impl Report {
 pub struct KernelReport {
     /// The function.
     pub name: String,
-    /// `cooperative`, `contraction`, `convolution`, `attention`, `rows`, `elementwise` or `fallback`.
+    /// `cooperative`, `contraction`, `convolution`, `attention`, `rows`, `columns`, `elementwise` or `fallback`.
     pub strategy: &'static str,
     /// The reason why the strategy of the kernel's class declined; empty if it did not.
     pub declined: String,

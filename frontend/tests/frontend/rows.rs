@@ -207,9 +207,10 @@ fn what_depends_on_a_group_and_is_read_by_it_ends_it() {
     let product = "%m = arith.mulf %p0, %p1 : f32\n    %r = arith.addf %o, %m : f32";
     let v = p.generic(2, &[(&w, &[0, 1]), (&s, &[1])], &fill, product);
     let y = p.by_row(&x, &v, "%r = arith.mulf %p0, %p1 : f32");
-    for target in targets() {
+    // On hardware a matrix times a vector is reduced by rows, too.
+    for (target, product) in targets().into_iter().zip(["contraction", "row", "contraction"]) {
         let module = check(&p.finish(&[&y]), &target, 3);
-        assert_eq!(classes(&module), ["row", "contraction", "elementwise"]);
+        assert_eq!(classes(&module), ["row", product, "elementwise"]);
     }
 }
 
@@ -249,8 +250,8 @@ fn ops_between_those_of_a_group_move_behind_it() {
     let v = p.generic(2, &[(&w, &[0, 1]), (&s, &[1])], &fill, product);
     let y = p.by_row(&x, &s, "%r = arith.mulf %p0, %p1 : f32");
     let text = p.finish(&[&y, &v]);
-    for target in targets() {
-        assert_eq!(classes(&compile(&text, &target)), ["row", "contraction"]);
+    for (target, product) in targets().into_iter().zip(["contraction", "row", "contraction"]) {
+        assert_eq!(classes(&compile(&text, &target)), ["row", product]);
     }
 }
 

@@ -133,17 +133,7 @@ fn costs_of_row_kernels() {
         main_dispatch_0: sectors 1.00 in, 1.00 out
     "#]],
     );
-    let sum = |map: &str, loops: &str, n: usize| {
-        format!(
-            "%z = arith.constant 0.0 : f32\n%e = tensor.empty() : tensor<{n}xf32>\n\
-             %f = linalg.fill ins(%z : f32) outs(%e : tensor<{n}xf32>) -> tensor<{n}xf32>\n\
-             %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ({map})>], \
-             iterator_types = [{loops}]}} ins(%0 : tensor<256x1024xf32>) outs(%f : tensor<{n}xf32>) {{\n\
-             ^bb0(%a: f32, %o: f32):\n%s = arith.addf %o, %a : f32\nlinalg.yield %s : f32\n}} -> tensor<{n}xf32>\n\
-             return %r : tensor<{n}xf32>\n"
-        )
-    };
-    let rows = sum("i", "\"parallel\", \"reduction\"", 256);
+    let rows = sum("256x1024xf32", "i", "\"parallel\", \"reduction\"", "256xf32");
     check(
         "row_sum",
         &function(&["256x1024xf32"], "256xf32", &rows),
@@ -152,14 +142,58 @@ fn costs_of_row_kernels() {
         main_dispatch_0: sectors 1.00 in, 1.00 out
     "#]],
     );
-    let columns = sum("j", "\"reduction\", \"parallel\"", 1024);
+}
+
+/// The sums of a tensor, by the results of its map.
+fn sum(of: &str, map: &str, loops: &str, result: &str) -> String {
+    let element = result.rsplit('x').next().unwrap_or_default();
+    format!(
+        "%z = arith.constant 0.0 : {element}\n%e = tensor.empty() : tensor<{result}>\n\
+         %f = linalg.fill ins(%z : {element}) outs(%e : tensor<{result}>) -> tensor<{result}>\n\
+         %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ({map})>], \
+         iterator_types = [{loops}]}} ins(%0 : tensor<{of}>) outs(%f : tensor<{result}>) {{\n\
+         ^bb0(%a: {element}, %o: {element}):\n%s = arith.addf %o, %a : {element}\nlinalg.yield %s : {element}\n}} -> tensor<{result}>\n\
+         return %r : tensor<{result}>\n"
+    )
+}
+
+#[test]
+fn costs_of_column_sums() {
+    let check = |name: &str, of: &str, result: &str, expect: &Expect| {
+        let body = sum(of, "j", "\"reduction\", \"parallel\"", result);
+        check(name, &function(&[of], result, &body), 0, expect);
+    };
     check(
         "column_sum",
-        &function(&["256x1024xf32"], "1024xf32", &columns),
-        0,
+        "256x1024xf32",
+        "1024xf32",
         &expect![[r#"
-        main_dispatch_0: sectors 1.00 in, 1.00 out
-    "#]],
+            main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.00 out; 128 barriers of memory scope 2, semantics 0x108
+        "#]],
+    );
+    check(
+        "column_sum_long",
+        "8192x64xf32",
+        "64xf32",
+        &expect![[r#"
+            main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.00 out; 10 barriers of memory scope 2, semantics 0x108
+        "#]],
+    );
+    check(
+        "column_sum_f16",
+        "2048x128xf16",
+        "128xf16",
+        &expect![[r#"
+            main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.00 out; 8 barriers of memory scope 2, semantics 0x108
+        "#]],
+    );
+    check(
+        "column_sum_odd",
+        "1021x67xf32",
+        "67xf32",
+        &expect![[r#"
+            main_dispatch_0: sectors 1.22 in, 1.00 out; banks 1.00 in, 1.00 out; 12 barriers of memory scope 2, semantics 0x108
+        "#]],
     );
 }
 
@@ -226,8 +260,8 @@ fn costs_of_products() {
         &product(1, 512, 1024, "f32"),
         512 * 1024,
         &expect![[r#"
-        main_dispatch_0: sectors 1.00 in, 1.00 out; products 1.00 of the needed
-    "#]],
+            main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.00 out; products 1.00 of the needed, 3.44 per element; 80 barriers of memory scope 2, semantics 0x108
+        "#]],
     );
 }
 
@@ -251,6 +285,34 @@ fn transposed_product(m: usize, n: usize, k: usize, element: &str) -> String {
         extend[0], extend[1]
     );
     function(&[&x, &w], &out, &body)
+}
+
+#[test]
+fn costs_of_few_rows_times_columns() {
+    check(
+        "few_rows",
+        &product(4, 512, 1024, "f32"),
+        4 * 512 * 1024,
+        &expect![[r#"
+            main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.00 out; products 1.00 of the needed, 13.84 per element; 64 barriers of memory scope 2, semantics 0x108
+        "#]],
+    );
+    check(
+        "eight_rows_f16",
+        &product(8, 256, 512, "f16"),
+        8 * 256 * 512,
+        &expect![[r#"
+            main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.00 out; products 1.00 of the needed, 14.22 per element; 12 barriers of memory scope 2, semantics 0x108
+        "#]],
+    );
+    check(
+        "vecmat_odd",
+        &product(1, 131, 1021, "f32"),
+        131 * 1021,
+        &expect![[r#"
+            main_dispatch_0: sectors 1.17 in, 1.00 out; banks 1.00 in, 1.00 out; products 1.22 of the needed, 13.84 per element; 20 barriers of memory scope 2, semantics 0x108
+        "#]],
+    );
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn planted_defects_are_found_on_an_h200() {
               attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 3
               attention/plain/2x1x65x17: kernel main_dispatch_0: Semantics 0
-            Index: 83 of 95 found
+            Index: 87 of 99 found
               matmul/bias_relu/10x65x65: kernel main_dispatch_0: Index 160
               reduce/minimum_row/f32/7x65: kernel main_dispatch_0: Index 0
               reduce/minimum_row/f32/7x65: kernel main_dispatch_0: Index 1
@@ -141,7 +141,7 @@ fn planted_defects_are_found_on_an_h200() {
               convolution/conv_2d_nhwc_hwcf/1x20x20x3_2x2x3x10_s3_d1: kernel main_dispatch_0: Index 30
               gather/lookup/i32/1x9/5: kernel main_dispatch_0: Index 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
-            Layout: 51 of 51 found
+            Layout: 54 of 54 found
             Stride: 0 of 0 found
         "#]],
     );
@@ -166,7 +166,7 @@ fn planted_defects_are_found_on_intel() {
               attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 3
               attention/plain/2x1x65x17: kernel main_dispatch_0: Semantics 0
-            Index: 90 of 103 found
+            Index: 94 of 107 found
               matmul/bias_relu/10x65x65: kernel main_dispatch_0: Index 160
               reduce/minimum_row/f32/7x65: kernel main_dispatch_0: Index 4
               reduce/minimum_row/f32/7x65: kernel main_dispatch_0: Index 8
@@ -180,7 +180,7 @@ fn planted_defects_are_found_on_intel() {
               convolution/conv_2d_nhwc_hwcf/1x20x20x3_2x2x3x10_s3_d1: kernel main_dispatch_0: Index 30
               gather/lookup/i32/1x9/5: kernel main_dispatch_0: Index 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
-            Layout: 52 of 52 found
+            Layout: 55 of 55 found
             Stride: 0 of 0 found
         "#]],
     );

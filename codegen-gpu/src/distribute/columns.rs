@@ -1,0 +1,198 @@
+//! Reductions whose results are neighbours in memory: sums of columns, and products of few rows with a matrix that is
+//! contiguous along its columns. The reduction is split over the invocations of a workgroup.
+//!
+//! Before: `linalg.generic {add} ins(%x) outs(%s)` over `(i, j) -> (i, j), (j)`, one tile of 32 columns.
+//! After: invocation `(y, x)` has the vector `x` of the columns, and every `groups`-th element of the reduction from `y` on.
+//! ```mlir
+//! %p = scf.for %s = 0 to %full iter_args(%v) { vector.load %x[(%s * 4 + 0) * groups + y, ..] ; arith.addf ; .. 3 more }
+//! vector.store %p, %shared[..] ; gpu.barrier ; .. a tree over y .. ; vector.store %r, %y[..]
+//! ```
+//! Other dimensions of the results of more than one element, as rows of a product, are held in registers: what depends on
+//! no row is loaded once.
+//! Requires: class `column`; one group of ops with one reduction, whose body is `combine(accumulator, f(inputs))`; its other
+//! ops pointwise. Declines otherwise, with a reason.
+//! Ensures: sums and products are reassociated in an order that depends on extents and on the kernel attribute only. The
+//! control flow around barriers is uniform; an invocation behind the end of the reduction or of the columns repeats the
+//! last element, and contributes or stores nothing.
+
+mod tree;
+mod write;
+
+use super::code::Code;
+use super::combine::{self, Combine};
+use super::contraction::{are_alike, is_plain};
+use super::elementwise::argument_lanes;
+use super::evaluate::{Evaluator, Reach, is_vectorizable, is_vectorizable_with};
+use super::fitted::FittedChoice;
+use super::groups;
+use super::locals::Scratch;
+use super::model::{Base, Operand, Size, Source, TileOp};
+use super::strategy::{Declined, KernelPlan, Site, Strategy};
+use monopour_contract::KernelClass;
+use monopour_ir::Diagnostics;
+use monopour_program::GpuDescription;
+
+/// Most elements of the results' other dimensions, as a register of each is held.
+const MAX_HELD: i64 = 8;
+/// Widths of integers that are packed in words.
+const PACKED: [u32; 2] = [8, 16];
+
+/// A planned reduction of columns.
+struct Plan<'c, 'm> {
+    /// Ops before, the op with the reduction, ops after.
+    before: Vec<&'m TileOp<'c>>,
+    op: &'m TileOp<'c>,
+    after: Vec<&'m TileOp<'c>>,
+    /// Per result.
+    combines: Vec<Combine<'c>>,
+    /// The coordinate of the columns, and their number.
+    column: usize,
+    columns: Size<'c>,
+    /// The coordinates that are held, with their extents.
+    held: Vec<(usize, i64)>,
+    /// Elements of a vector.
+    lanes: u32,
+    /// Vectors of the columns side by side, and the invocations that share each: powers of two.
+    vectors: i64,
+    groups: i64,
+    /// Partial results that pass through workgroup memory at a time.
+    at_once: usize,
+}
+
+/// The strategy.
+pub(super) struct Columns;
+
+impl Strategy for Columns {
+    fn plan<'c, 'm>(
+        &self,
+        body: &Evaluator<'c, 'm>,
+        kernel: &FittedChoice,
+        device: &GpuDescription,
+    ) -> Result<Box<dyn KernelPlan<'c, 'm> + 'm>, Declined> {
+        if kernel.class != KernelClass::Column {
+            return Err(Declined::NotAsked);
+        }
+        Ok(Box::new(plan(body, kernel, device)?))
+    }
+}
+
+/// Plans, or declines.
+fn plan<'c, 'm>(
+    body: &Evaluator<'c, 'm>,
+    kernel: &FittedChoice,
+    device: &GpuDescription,
+) -> Result<Plan<'c, 'm>, Declined> {
+    let model = body.model;
+    if !model.is_straight() {
+        return Err(Declined::ControlFlow);
+    }
+    let groups = groups::split(model);
+    let [group] = &groups[..] else { return Err(Declined::SeparateGroups) };
+    let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
+    let mut reductions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
+    let (Some((at, op)), None) = (reductions.next(), reductions.next()) else {
+        return Err(Declined::NotOneReduction);
+    };
+    let (before, after) = (ops[..at].to_vec(), ops[at + 1..].to_vec());
+    if group.serial || !are_alike(op.outputs()) || !ops.iter().all(|op| is_plain(op)) {
+        return Err(Declined::NotPlain);
+    }
+    if reads_what_is_written(body, op, &before) {
+        return Err(Declined::InputComputed);
+    }
+    let combines = combine::of_reduction(op).ok_or(Declined::NotAssociative)?;
+    if op.inner().iter().any(|l| op.sizes[*l].exact() == Some(0)) {
+        return Err(Declined::EmptyRow);
+    }
+    let (column, held) = split_coordinates(&group.sizes)?;
+    let columns = group.sizes[column];
+    let lanes = choose_lanes(body, &ops, (op, column), &columns, kernel);
+    let bound = columns.facts.bound.ok_or(Declined::UnboundedTile)?.max(1);
+    let vectors = ((bound + i64::from(lanes) - 1) / i64::from(lanes)) as u64;
+    let (vectors, invocations) = (vectors.next_power_of_two() as i64, kernel.invocations());
+    if invocations % vectors != 0 || !(invocations / vectors).is_positive() {
+        return Err(Declined::PartialTeams);
+    }
+    let element = |c: &Combine| c.element.element_size_bytes().unwrap_or(4).max(4);
+    let widest = combines.iter().map(element).max().unwrap_or(4);
+    let bytes = widest * u64::from(lanes) * invocations as u64;
+    let at_once = (u64::from(device.limits.max_workgroup_storage_bytes) / bytes) as usize;
+    if at_once == 0 {
+        return Err(Declined::WorkgroupMemory(bytes));
+    }
+    let groups = invocations / vectors;
+    Ok(Plan { before, op, after, combines, column, columns, held, lanes, vectors, groups, at_once })
+}
+
+/// Whether an input of the reduction lies in a buffer that the group writes.
+fn reads_what_is_written(body: &Evaluator<'_, '_>, op: &TileOp, before: &[&TileOp]) -> bool {
+    let base = |source: Source| match source {
+        Source::Slice(slice) => Some(body.model.slices[slice].base),
+        Source::Scalar(_) => None,
+    };
+    let outputs = before.iter().flat_map(|op| op.outputs()).chain(op.outputs());
+    let written: Vec<Base> = outputs.filter_map(|o| base(o.source)).collect();
+    op.operands[..op.num_inputs].iter().filter_map(|o| base(o.source)).any(|base| written.contains(&base))
+}
+
+/// The coordinate of the columns, the last one of more than one element, and the others of which several are held.
+fn split_coordinates(sizes: &[Size]) -> Result<(usize, Vec<(usize, i64)>), Declined> {
+    let is_one = |d: &usize| sizes[*d].exact() == Some(1);
+    let column = (0..sizes.len()).rev().find(|d| !is_one(d)).unwrap_or(sizes.len().saturating_sub(1));
+    let others = (0..sizes.len()).filter(|d| *d != column && !is_one(d));
+    let held: Option<Vec<(usize, i64)>> = others.map(|d| Some((d, sizes[d].exact()?))).collect();
+    let held = held.filter(|_| !sizes.is_empty()).ok_or(Declined::UnboundedTile)?;
+    match held.iter().try_fold(1i64, |n, (_, extent)| n.checked_mul(*extent)) {
+        Some(1..=MAX_HELD) => Ok((column, held)),
+        _ => Err(Declined::RegisterTile),
+    }
+}
+
+/// The widest vectors of columns in which all ops can be computed, and that the results, and an input, are accessed by.
+fn choose_lanes(
+    body: &Evaluator<'_, '_>,
+    ops: &[&TileOp],
+    (op, column): (&TileOp, usize),
+    columns: &Size,
+    kernel: &FittedChoice,
+) -> u32 {
+    let evaluator = Evaluator { along: Some(column), ..body.clone() };
+    let vectors =
+        |o: &&TileOp| if std::ptr::eq(*o, op) { is_vectorizable_with(o, &PACKED) } else { is_vectorizable(o) };
+    if !ops.iter().all(vectors) {
+        return 1;
+    }
+    let fits = |lanes: u32| {
+        let writes = |o: &&TileOp| o.outputs().iter().all(|output| reach(&evaluator, o, output, lanes) == Reach::Wide);
+        let inputs = || op.operands[..op.num_inputs].iter().map(|input| reach(&evaluator, op, input, lanes));
+        columns.facts.divisor % i64::from(lanes) == 0
+            && ops.iter().all(writes)
+            && inputs().any(|r| r == Reach::Wide)
+            && !inputs().any(|r| matches!(r, Reach::Strided(_)))
+    };
+    [4, 2].into_iter().find(|lanes| *lanes <= kernel.vector_width && fits(*lanes)).unwrap_or(1)
+}
+
+fn reach<'c>(evaluator: &Evaluator<'c, '_>, op: &TileOp<'c>, operand: &Operand<'c>, lanes: u32) -> Reach<'c> {
+    match operand.source {
+        Source::Slice(slice) => evaluator.reach(op, operand, slice, lanes),
+        Source::Scalar(_) => Reach::Uniform,
+    }
+}
+
+impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {
+    fn strategy(&self) -> &'static str {
+        "columns"
+    }
+
+    fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    fn write(&self, code: &mut Code<'c, '_>, site: &Site<'c, '_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {
+        let along = Evaluator { along: Some(self.column), ..site.body.clone() };
+        let evaluator = Evaluator { lanes: argument_lanes(&along, self.lanes), ..along };
+        write::write(code, site, &evaluator, self)?;
+        Ok(vec![])
+    }
+}

@@ -1,0 +1,184 @@
+//! The choice for reductions on hardware whose results are neighbours in memory: sums of columns, and products of few rows
+//! with a matrix that is contiguous along its columns.
+//!
+//! A subgroup reads whole lines of memory; the reduction is split over as many groups of invocations as fill the device.
+
+use crate::dispatch::Dispatch;
+use crate::kernel::FEW_COLUMNS;
+use crate::linalg::{self, Loops, known};
+use crate::products;
+use monopour_contract::{KernelChoice, KernelClass};
+use monopour_ir::ops;
+use monopour_ir::{AffineMap, Associative, DYNAMIC, Op};
+use monopour_program::GpuDescription;
+
+/// Bytes of a line of memory, which neighbouring invocations read together.
+const LINE_BYTES: i64 = 128;
+/// Invocations of a full device: the largest GPUs have room for so many.
+const FULL: i64 = 1 << 17;
+/// Least invocations of a workgroup.
+const LEAST: i64 = 64;
+/// Elements of the reduction from which on it is split, and the fewest for each invocation.
+const LONG: i64 = 32;
+const FEWEST: i64 = 4;
+/// Rows of a product that an invocation holds.
+const MAX_ROWS: i64 = 8;
+
+/// The tile and the choice of a reduction across rows; `None` for other dispatches.
+pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Option<(Vec<i64>, KernelChoice)> {
+    let op = dispatch.main();
+    if gpu.is_cpu_adapter() || !reduces_across(op) {
+        return None;
+    }
+    let extents = linalg::loops(op)?.extents;
+    let parallel = linalg::parallel_loops(op)?;
+    let length = product(&extents, &parallel, false);
+    (length >= LONG).then_some(())?;
+    let tile = |column: usize, size: i64| {
+        let mut tile: Vec<i64> = loops.tileable.iter().map(|can| i64::from(*can)).collect();
+        tile[column] = size;
+        tile
+    };
+    let column = (0..loops.extents.len()).rev().find(|d| loops.tileable[*d])?;
+    split(op, tile, (column, loops), (length, 1), gpu)
+}
+
+/// The tile and the choice of a product of few rows with a matrix that is contiguous along its columns.
+pub(crate) fn choose_product(
+    op: Op,
+    (roles, all): (&products::ContractionLoops, &[i64]),
+    loops: &Loops,
+    gpu: &GpuDescription,
+) -> Option<(Vec<i64>, KernelChoice)> {
+    let column = *roles.n.last()?;
+    let rows: i64 = roles.m.iter().map(|d| known(loops.extents[*d])).product();
+    let is_static = roles.m.iter().all(|d| loops.extents[*d] != DYNAMIC);
+    // The reduction is the last loop of the named op, which states no kinds of loops.
+    let across = match linalg::indexing_maps(op) {
+        Some(maps) if op.is(ops::linalg::MATMUL) => {
+            let last = |map: AffineMap| map.dim_positions().and_then(|dims| dims.last().copied());
+            [last(maps[1]), last(maps[2])] == [Some(1); 2]
+        }
+        Some(_) => reduces_across(op) || is_across_packed(op),
+        None => true,
+    };
+    let columns: i64 = roles.n.iter().map(|d| known(loops.extents[*d])).product();
+    let is_skinny = is_static && rows <= MAX_ROWS && columns > FEW_COLUMNS && op.num_results() == 1;
+    if gpu.is_cpu_adapter() || !across || !is_skinny || !loops.tileable[column] {
+        return None;
+    }
+    let length: i64 = roles.k.iter().map(|d| all.get(*d).map_or(1, |e| known(*e))).product();
+    (length >= LONG).then_some(())?;
+    let tile = |column: usize, size: i64| {
+        let mut tile = vec![0; loops.extents.len()];
+        for d in roles.batch.iter().chain(&roles.n) {
+            tile[*d] = 1;
+        }
+        for d in &roles.m {
+            tile[*d] = known(loops.extents[*d]);
+        }
+        tile[column] = size;
+        tile
+    };
+    split(op, tile, (column, loops), (length, rows), gpu)
+}
+
+/// Tiles of as many columns as a line of memory has, and invocations that fill the device.
+fn split(
+    op: Op,
+    tile: impl Fn(usize, i64) -> Vec<i64>,
+    (column, loops): (usize, &Loops),
+    (length, rows): (i64, i64),
+    gpu: &GpuDescription,
+) -> Option<(Vec<i64>, KernelChoice)> {
+    let columns = loops.extents[column];
+    let width = [4, 2, 1].into_iter().find(|w| columns == DYNAMIC || columns % w == 0).unwrap_or(1);
+    let bytes = element_bytes(op)?;
+    let vectors = (LINE_BYTES / (width * bytes)).clamp(1, 32).min(power_of_two((known(columns) + width - 1) / width));
+    let tiles = tile(column, vectors * width);
+    let workgroups = tiles.iter().zip(&loops.extents).filter(|(t, _)| **t > 0);
+    let workgroups: i64 = workgroups.map(|(t, extent)| (known(*extent) + t - 1) / t).product();
+    let results = op.num_results() as i64;
+    let of_memory = i64::from(gpu.limits.max_workgroup_storage_bytes) / (width * 4 * results);
+    let most = of_memory.min(i64::from(gpu.limits.max_workgroup_invocations)).min(1_024);
+    // With several rows the registers of fewer invocations are the limit.
+    let most = if rows > 2 { most.min(256) } else { most };
+    let filling = FULL / (workgroups * vectors).max(1);
+    let (least, most) = ((LEAST / vectors).max(1), most / vectors);
+    // A device without room for a vector of each invocation.
+    (most > 0).then_some(())?;
+    let groups = filling.max(least).min(most).min((length / FEWEST).max(1));
+    let groups = 1 << groups.ilog2();
+    let choice = KernelChoice {
+        class: KernelClass::Column,
+        workgroup_size: [i32::try_from(vectors * groups).ok()?, 1, 1],
+        register_tile: vec![width],
+        vector_width: width,
+        ..KernelChoice::default()
+    };
+    Some((tiles, choice))
+}
+
+fn power_of_two(n: i64) -> i64 {
+    (n.max(1) as u64).next_power_of_two() as i64
+}
+
+/// The product of the known extents of the parallel loops, or of the others.
+fn product(extents: &[i64], parallel: &[bool], of_parallel: bool) -> i64 {
+    extents.iter().zip(parallel).filter(|(_, p)| **p == of_parallel).map(|(e, _)| known(*e)).product()
+}
+
+/// Bytes of an element of the largest input.
+fn element_bytes(op: Op) -> Option<i64> {
+    let inputs = op.operands().into_iter().take(linalg::num_inputs(op));
+    let size = |shape: Vec<i64>| shape.into_iter().map(known).product::<i64>();
+    let largest = inputs.max_by_key(|v| v.ty().shape().map_or(0, size))?;
+    Some(largest.ty().element().element_size_bytes().map_or(4, |bytes| bytes as i64))
+}
+
+/// Whether an op combines by associative ops over loops of which an input's innermost one is none, but the last one of the
+/// results is.
+fn reduces_across(op: Op) -> bool {
+    let (Some(maps), Some(parallel)) = (linalg::indexing_maps(op), linalg::parallel_loops(op)) else { return false };
+    let (inputs, outputs) = maps.split_at(linalg::num_inputs(op));
+    let Some(last) = outputs.first().and_then(|map| map.dim_positions()?.last().copied()) else { return false };
+    let dims = |map: &AffineMap| map.dim_positions().unwrap_or_default();
+    let reads_across = |map: &AffineMap| {
+        let dims = dims(map);
+        dims.last() == Some(&last) && dims.iter().any(|d| !parallel[*d])
+    };
+    let is_along = |map: &AffineMap| dims(map).contains(&last) && dims(map).last() != Some(&last);
+    maps.iter().all(|map| map.is_projected_permutation())
+        && outputs.iter().all(|map| *map == outputs[0])
+        && parallel.contains(&false)
+        && inputs.iter().any(reads_across)
+        && !inputs.iter().any(is_along)
+        && combines(op)
+}
+
+/// Whether the maps of a product of packed weights have the last dimension of the result last, or not at all.
+fn is_across_packed(op: Op) -> bool {
+    let Some(maps) = linalg::indexing_maps(op) else { return false };
+    let (inputs, outputs) = maps.split_at(linalg::num_inputs(op));
+    let Some(last) = outputs.first().and_then(|map| map.dim_positions()?.last().copied()) else { return false };
+    let is_bare = |map: &AffineMap| {
+        let mut results = map.results();
+        let end = results.pop().map(|e| e.dims());
+        results.iter().all(|e| !e.dims().contains(&last)) && end.is_some()
+    };
+    inputs.len() > 2 && inputs.iter().all(is_bare) && combines(op) && op.find_all(ops::linalg::INDEX).is_empty()
+}
+
+/// Whether every result is an associative op of its old value and of what depends on none.
+fn combines(op: Op) -> bool {
+    let Some((body, end)) = op.body().and_then(|body| Some((body, body.terminator()?))) else { return false };
+    let first = linalg::num_inputs(op);
+    (0..op.num_results()).all(|result| {
+        let old = body.arg(first + result);
+        let combine = end.operand(result).defining_op().filter(|combine| combine.block() == Some(body));
+        combine.is_some_and(|combine| {
+            let once = combine.operands().iter().filter(|v| **v == old).count() == 1;
+            Associative::of(combine).is_some() && once && old.uses().len() == 1 && combine.result(0).uses().len() == 1
+        })
+    })
+}
