@@ -236,13 +236,15 @@ fn gpu_matvec(
     let is_one = |dims: &[usize]| dims.iter().all(|d| loops.extents[*d] == 1);
     let (of_matrix, of_vector, matrix) = match (is_one(&roles.n), is_one(&roles.m)) {
         (true, _) => (&roles.m, &roles.n, roles.lhs),
-        // Factors of several operands have no position as the right one.
         (_, true) if linalg::num_inputs(op) == 2 => (&roles.n, &roles.m, 1 - roles.lhs),
+        (_, true) => (&roles.n, &roles.m, packed_factor(op)?),
         _ => return None,
     };
     let last = *of_matrix.last()?;
     let length = roles.k.iter().try_fold(1i64, |n, d| all.get(*d).filter(|e| **e != DYNAMIC).map(|e| n * e))?;
     let along_k = match linalg::indexing_maps(op) {
+        // Several numbers of one byte lie along a loop of their own.
+        Some(maps) if linalg::num_inputs(op) > 2 => roles.k.contains(maps[matrix].dim_positions()?.last()?),
         Some(maps) => maps[matrix].dim_positions()?.last() == roles.k.last(),
         None => matrix == 0,
     };
@@ -257,6 +259,13 @@ fn gpu_matvec(
     }
     tile[last] = (team.rows * team.held).clamp(1, known(loops.extents[last]));
     Some((tile, row_choice(&team, width)))
+}
+
+/// The operand with the packed numbers of a dequantised factor: the one of most dimensions.
+fn packed_factor(op: Op) -> Option<usize> {
+    let rank = |i: usize| op.operand(i).ty().shape().map_or(0, |shape| shape.len());
+    let is_packed = |i: &usize| op.operand(*i).ty().element().integer_width().is_some_and(|width| width <= 16);
+    (0..linalg::num_inputs(op)).filter(is_packed).max_by_key(|i| rank(*i))
 }
 
 /// Teams for the rows of a matrix times a vector: subgroups, each with several rows, so that what it loads of the vector is

@@ -13,7 +13,7 @@ pub(super) struct Combine<'c> {
     pub(super) element: Type<'c>,
 }
 
-/// One per output, if every result is `combine(result, value)` with values that depend on no result.
+/// One per output, if every result is `combine(result, value)`, or combined with several values, that depend on no result.
 pub(super) fn of_reduction<'c>(op: &TileOp<'c>) -> Option<Vec<Combine<'c>>> {
     let body = op.body?;
     let end = body.terminator()?;
@@ -23,7 +23,7 @@ pub(super) fn of_reduction<'c>(op: &TileOp<'c>) -> Option<Vec<Combine<'c>>> {
             let combine = end.operand(o).defining_op().filter(|d| d.block() == Some(body))?;
             let kind = Associative::of(combine)?;
             // Its only use: no value depends on it, and no partial result is used elsewhere.
-            let once = result.uses().len() == 1 && combine.operands().iter().filter(|v| **v == result).count() == 1;
+            let once = result.uses().len() == 1 && accumulates(combine, result);
             let yielded = combine.result(0).uses().len() == 1;
             let element = result.ty();
             (once && yielded && (element.is_float() || element.integer_width().is_some())).then_some(Combine {
@@ -33,6 +33,17 @@ pub(super) fn of_reduction<'c>(op: &TileOp<'c>) -> Option<Vec<Combine<'c>>> {
             })
         })
         .collect()
+}
+
+/// Whether an op combines a value with a result, or with what the same op has combined with it before: several terms.
+fn accumulates<'c>(combine: Op<'c>, result: Value<'c>) -> bool {
+    let operands = combine.operands();
+    let of_result = operands.iter().filter(|v| **v == result).count();
+    let earlier = |value: &Value<'c>| {
+        let before = value.defining_op().filter(|op| op.name() == combine.name() && op.block() == combine.block());
+        before.is_some_and(|op| value.uses().len() == 1 && accumulates(op, result))
+    };
+    of_result == 1 || (of_result == 0 && operands.iter().any(earlier))
 }
 
 impl<'c> Combine<'c> {

@@ -33,7 +33,9 @@ pub(super) fn cases() -> Vec<Case> {
     ];
     let sizes = [[1, 64, 64], [7, 24, 48], [64, 64, 64], [65, 63, 80], [33, 100, 16], [130, 72, 96]];
     let blocks = forms.iter().flat_map(|form| sizes.iter().map(|sizes| case(*form, *sizes)));
-    blocks.chain(sizes.iter().map(|sizes| by_position(*sizes))).collect()
+    // A vector times so many rows that a subgroup has several.
+    let rows = forms.iter().filter(|form| form.transposed).map(|form| case(*form, [1, 4100, 96]));
+    blocks.chain(rows).chain(sizes.iter().map(|sizes| by_position(*sizes))).collect()
 }
 
 /// The body that makes a float of a byte `%i`, the scale `%j` and the zero point `%p`; `%h`: the number's position, an i8.
