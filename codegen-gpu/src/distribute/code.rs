@@ -223,6 +223,34 @@ impl<'c, 'r> Code<'c, 'r> {
         self.create(OpSpec::new(ops::scf::IF, self.loc).operands(&[condition]).region(region).region(Region::new()))?;
         Ok(())
     }
+    /// `scf.if` with results: what `then` yields where the condition holds, else `kept`.
+    pub(super) fn choose(
+        &mut self,
+        condition: Value<'c>,
+        kept: &[Value<'c>],
+        then: impl FnOnce(&mut Self) -> Result<Vec<Value<'c>>, Diagnostics>,
+    ) -> Result<Vec<Value<'c>>, Diagnostics> {
+        let types: Vec<Type> = kept.iter().map(|v| v.ty()).collect();
+        let outer = self.point;
+        let begin = |code: &mut Self| {
+            let (region, block) = (Region::new(), Block::new(&[]));
+            region.append(block);
+            code.at(InsertionPoint::End(block));
+            region
+        };
+        let first = begin(self);
+        let changed = then(self);
+        if let Ok(changed) = &changed {
+            self.create(OpSpec::new(ops::scf::YIELD, self.loc).operands(changed))?;
+        }
+        let second = begin(self);
+        self.create(OpSpec::new(ops::scf::YIELD, self.loc).operands(kept))?;
+        self.at(outer);
+        changed?;
+        let spec =
+            OpSpec::new(ops::scf::IF, self.loc).operands(&[condition]).results(&types).region(first).region(second);
+        Ok(self.create(spec)?.results())
+    }
     pub(super) fn barrier(&mut self) -> Result<(), Diagnostics> {
         self.create(OpSpec::new(ops::gpu::BARRIER, self.loc)).map(|_| ())
     }

@@ -235,7 +235,7 @@ fn rounded() -> Case {
     let r = p.generic("b m n k!", &[(&weights, "b, m, k"), (&v, "b, k, n")], (&zero, "b, m, n"), wide);
     let r = p.pointwise(Dtype::F16, &[&r], "%s = arith.truncf %a : f32 to f16");
     // GPUs leave the rounding of the weights out.
-    Case::new("attention/halves/rounded", p, &[&r]).dispatches(1).within(1e-3, 2e-3)
+    Case::new("widened_attention/rounded", p, &[&r]).dispatches(1).within(1e-3, 2e-3)
 }
 
 /// Weights that are a result too stay in memory.

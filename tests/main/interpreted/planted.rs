@@ -116,32 +116,39 @@ fn planted_defects_are_found_on_an_h200() {
         &h200(),
         &usual(),
         &expect![[r#"
-            Barrier: 24 of 29 found
+            Barrier: 14 of 23 found
+              matmul/bias_relu/7x65x63: kernel main_dispatch_0: Barrier 2
+              rows/softmax/7x1: kernel main_dispatch_0: Barrier 0
+              rows/softmax/7x1: kernel main_dispatch_0: Barrier 1
+              rows/softmax/7x1: kernel main_dispatch_0: Barrier 2
               contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Barrier 0
               contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Barrier 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 3
               attention/plain/2x1x65x17: kernel main_dispatch_0: Barrier 0
-            Semantics: 24 of 29 found
+            Semantics: 14 of 23 found
+              matmul/bias_relu/7x65x63: kernel main_dispatch_0: Semantics 2
+              rows/softmax/7x1: kernel main_dispatch_0: Semantics 0
+              rows/softmax/7x1: kernel main_dispatch_0: Semantics 1
+              rows/softmax/7x1: kernel main_dispatch_0: Semantics 2
               contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Semantics 0
               contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Semantics 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 3
               attention/plain/2x1x65x17: kernel main_dispatch_0: Semantics 0
-            Index: 87 of 99 found
-              matmul/bias_relu/10x65x65: kernel main_dispatch_0: Index 160
-              reduce/minimum_row/f32/7x65: kernel main_dispatch_0: Index 0
-              reduce/minimum_row/f32/7x65: kernel main_dispatch_0: Index 1
-              reduce/and_row/i1/7x65: kernel main_dispatch_0: Index 0
-              reduce/and_row/i1/7x65: kernel main_dispatch_0: Index 4
-              reduce/and_row/i1/7x65: kernel main_dispatch_0: Index 8
-              contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Index 12
-              convolution/conv_2d_nhwc_hwcf/1x3x3x10_3x3x10x10_s1_d1: kernel main_dispatch_0: Index 36
-              convolution/conv_2d_nhwc_hwcf/1x3x3x10_3x3x10x10_s1_d1: kernel main_dispatch_0: Index 60
-              convolution/conv_2d_nhwc_hwcf/1x20x20x3_2x2x3x10_s3_d1: kernel main_dispatch_0: Index 30
-              gather/lookup/i32/1x9/5: kernel main_dispatch_0: Index 0
+            Index: 88 of 96 found
+              reduce/maximum_last_two/f32/5x7x9: kernel main_dispatch_0: Index 0
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 0
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 2
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 4
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 6
+              contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Index 8
+              convolution/conv_2d_nhwc_hwcf/3x27x23x6_3x3x6x17_s2_d1: kernel main_dispatch_0: Index 32
               attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
-            Layout: 54 of 54 found
+            Layout: 57 of 60 found
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 1
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 2
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 3
             Stride: 0 of 0 found
         "#]],
     );
@@ -154,33 +161,39 @@ fn planted_defects_are_found_on_intel() {
         &intel(),
         &usual(),
         &expect![[r#"
-            Barrier: 42 of 47 found
+            Barrier: 28 of 37 found
+              matmul/bias_relu/7x65x63: kernel main_dispatch_0: Barrier 2
+              rows/softmax/7x1: kernel main_dispatch_0: Barrier 0
+              rows/softmax/7x1: kernel main_dispatch_0: Barrier 1
+              rows/softmax/7x1: kernel main_dispatch_0: Barrier 2
               contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Barrier 0
               contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Barrier 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 3
               attention/plain/2x1x65x17: kernel main_dispatch_0: Barrier 0
-            Semantics: 42 of 47 found
+            Semantics: 28 of 37 found
+              matmul/bias_relu/7x65x63: kernel main_dispatch_0: Semantics 2
+              rows/softmax/7x1: kernel main_dispatch_0: Semantics 0
+              rows/softmax/7x1: kernel main_dispatch_0: Semantics 1
+              rows/softmax/7x1: kernel main_dispatch_0: Semantics 2
               contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Semantics 0
               contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Semantics 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 0
               attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 3
               attention/plain/2x1x65x17: kernel main_dispatch_0: Semantics 0
-            Index: 94 of 107 found
-              matmul/bias_relu/10x65x65: kernel main_dispatch_0: Index 160
-              reduce/minimum_row/f32/7x65: kernel main_dispatch_0: Index 4
-              reduce/minimum_row/f32/7x65: kernel main_dispatch_0: Index 8
-              reduce/and_row/i1/7x65: kernel main_dispatch_0: Index 0
-              reduce/and_row/i1/7x65: kernel main_dispatch_0: Index 4
-              reduce/and_row/i1/7x65: kernel main_dispatch_0: Index 8
+            Index: 95 of 103 found
+              reduce/maximum_last_two/f32/5x7x9: kernel main_dispatch_0: Index 3
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 0
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 4
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 20
               rows/log_softmax/2x3x33: kernel main_dispatch_0: Index 12
-              contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Index 12
-              convolution/conv_2d_nhwc_hwcf/1x3x3x10_3x3x10x10_s1_d1: kernel main_dispatch_0: Index 36
-              convolution/conv_2d_nhwc_hwcf/1x3x3x10_3x3x10x10_s1_d1: kernel main_dispatch_0: Index 60
-              convolution/conv_2d_nhwc_hwcf/1x20x20x3_2x2x3x10_s3_d1: kernel main_dispatch_0: Index 30
-              gather/lookup/i32/1x9/5: kernel main_dispatch_0: Index 0
+              contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Index 8
+              convolution/conv_2d_nhwc_hwcf/3x27x23x6_3x3x6x17_s2_d1: kernel main_dispatch_0: Index 32
               attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
-            Layout: 55 of 55 found
+            Layout: 58 of 61 found
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 1
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 2
+              reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 3
             Stride: 0 of 0 found
         "#]],
     );

@@ -49,7 +49,8 @@ fn with(mut target: Target, features: &[GpuFeature]) -> Target {
 
 /// NVIDIA's H200: subgroups of 32, 64-bit floats, cooperative matrices.
 pub fn h200() -> Target {
-    with(described("H200", DeviceType::Discrete, (32, 32), 48 << 10), &[GpuFeature::F64, GpuFeature::CooperativeMatrix])
+    let features = [GpuFeature::F64, GpuFeature::CooperativeMatrix, GpuFeature::PassthroughShaders];
+    with(described("H200", DeviceType::Discrete, (32, 32), 48 << 10), &features)
 }
 
 /// AMD's RDNA3: subgroups of 32 or 64.

@@ -17,7 +17,7 @@ use super::tile::{self, Spot, float, spot};
 use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
 use monopour_ir::typed::gpu::{AddressSpace, AllReduceOperation, MatrixRole, MatrixType};
 use monopour_ir::typed::memref;
-use monopour_ir::{Attr, Block, Diagnostics, InsertionPoint, OpSpec, Region, Type, Value, ops};
+use monopour_ir::{Attr, Diagnostics, OpSpec, Type, Value, ops};
 
 /// Rows and columns of a matrix.
 const MATRIX: i64 = 16;
@@ -370,7 +370,7 @@ impl<'c> Writer<'c, '_, '_> {
         let exceeds = code.create(exceeds)?.result(0);
         let any = self.any(code, exceeds)?;
         let kept = [&[state.most, state.total], &state.sums[..]].concat();
-        let changed = self.choose(code, any, &kept, |code| {
+        let changed = code.choose(any, &kept, |code| {
             let most = code.op1(ops::arith::SELECT, &[exceeds, block, state.most], block.ty());
             let reference = softmax::reference(code, most)?;
             let factor = softmax::power(code, state.most, reference);
@@ -409,36 +409,6 @@ impl<'c> Writer<'c, '_, '_> {
             .results(&[Type::integer(code.cx, 1)])
             .attr("predicate", CmpIPredicate::Ne.to_attr(code.cx));
         Ok(code.create(spec)?.result(0))
-    }
-
-    /// What `then` yields where the condition holds, else `kept`.
-    fn choose(
-        &self,
-        code: &mut Code<'c, '_>,
-        condition: Value<'c>,
-        kept: &[Value<'c>],
-        then: impl FnOnce(&mut Code<'c, '_>) -> Result<Vec<Value<'c>>, Diagnostics>,
-    ) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let types: Vec<Type> = kept.iter().map(|v| v.ty()).collect();
-        let outer = code.point();
-        let begin = |code: &mut Code<'c, '_>| {
-            let (region, block) = (Region::new(), Block::new(&[]));
-            region.append(block);
-            code.at(InsertionPoint::End(block));
-            region
-        };
-        let first = begin(code);
-        let changed = then(code);
-        if let Ok(changed) = &changed {
-            code.create(OpSpec::new(ops::scf::YIELD, code.loc).operands(changed))?;
-        }
-        let second = begin(code);
-        code.create(OpSpec::new(ops::scf::YIELD, code.loc).operands(kept))?;
-        code.at(outer);
-        changed?;
-        let spec =
-            OpSpec::new(ops::scf::IF, code.loc).operands(&[condition]).results(&types).region(first).region(second);
-        Ok(code.create(spec)?.results())
     }
 
     /// Sums times the factor of each row, through the memory of the scores.

@@ -330,9 +330,27 @@ impl<'c> Writer<'c, '_, '_> {
         }
         let index = self.index(code, state, form, row, chunk.map(|c| c.0));
         let lanes = if at.is_narrow() { 1 } else { self.plan.lanes };
-        let value = self.load(code, form, index, lanes);
+        let guard = code.both(state.rows[row].guard, chunk.and_then(|c| c.0.guard));
+        let value = match guard.filter(|_| self.others_store(form)) {
+            Some(guard) => {
+                let zero = code.zero(self.evaluator.buffers[&at.base].ty().element());
+                let zero = code.broadcast(zero, lanes);
+                let loaded = code.choose(guard, &[zero], |code| Ok(vec![self.load(code, form, index, lanes)]));
+                loaded.expect("invariant: both values have one type")[0]
+            }
+            None => self.load(code, form, index, lanes),
+        };
         state.held.insert(shared, value);
         value
+    }
+
+    /// Whether another invocation may store what one reads that is clamped into range: rows in memory that a sweep has
+    /// changed. Software adapters run a subgroup in lock step, and others skip their turn.
+    fn others_store(&self, form: usize) -> bool {
+        let plan = self.plan;
+        let is_stored = plan.steps.iter().any(|step| step.writes.contains(&form));
+        let is_wide = !plan.forms.all[form].is_narrow();
+        is_stored && is_wide && !plan.resident && !plan.idle_teams_skip
     }
 
     fn index(
