@@ -18,7 +18,7 @@
 
 use crate::block_graph::BlockGraph;
 use crate::products::ContractionLoops;
-use crate::{fuse_form, joined_op, kernel, large_tiles, linalg, products};
+use crate::{fuse_form, joined_op, kernel, kernel_matrices, large_tiles, linalg, products};
 use monopour_ir::bodies::{self, MultiplyAdd};
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types_attr};
 use monopour_ir::{
@@ -32,8 +32,9 @@ use tracing::trace;
 const MOST: usize = 3;
 /// Readers of a product that are looked at.
 const MOST_READERS: usize = 64;
-/// Multiplications from which on products stay apart on software adapters: a dispatch takes some tens of microseconds
-/// there, this many multiplications a third of a millisecond.
+/// Multiplications from which on products stay apart on software adapters, where a dispatch takes some tens of microseconds
+/// and this many multiplications a third of a millisecond, and where subgroups multiply matrices, which do several products
+/// in the time that a joined kernel takes for one.
 const LONG_PRODUCT: i64 = 1 << 23;
 
 /// Joins where possible; returns the number of groups.
@@ -113,9 +114,11 @@ impl<'c> Key<'c> {
         }
         let columns: i64 = loops.n.iter().map(|d| extents[*d]).product();
         let work = extents.iter().fold(1i64, |all, extent| all.saturating_mul(linalg::known(*extent)));
-        let is_long = gpu.is_cpu_adapter() && work > LONG_PRODUCT;
-        let is_alone =
-            columns <= kernel::FEW_COLUMNS || is_long || large_tiles::is_large_product(&loops, &extents, gpu);
+        // Where matrices multiply, a dispatch more costs less than what they save.
+        let has_matrices = kernel_matrices::product(op, &loops, &extents, gpu).is_some();
+        let is_long = (gpu.is_cpu_adapter() || has_matrices) && work > LONG_PRODUCT;
+        let is_large = large_tiles::is_large_product(&loops, &extents, gpu);
+        let is_alone = columns <= kernel::FEW_COLUMNS || is_long || is_large;
         let is_f32 = op.result(0).ty().element().float_width() == Some(32);
         if is_alone || !is_f32 {
             return None;

@@ -53,6 +53,8 @@ struct Factor<'c> {
     /// Strides in elements along its rows or columns of the result, and along the reduction.
     position: Stride<'c>,
     k: Stride<'c>,
+    /// Likewise along the outer reduction, if there are two.
+    outer_k: Stride<'c>,
     constant: i64,
     /// Whether neighbours lie along the reduction.
     along_k: bool,
@@ -88,8 +90,9 @@ struct Plan<'c, 'm> {
     axes: Axes<'c>,
     rows: Extent<'c>,
     columns: Extent<'c>,
-    /// Iterations of the reduction.
+    /// Iterations of the reductions together, and of the inner one, which whole steps make.
     depth: i64,
+    inner_depth: i64,
     /// Of the rows, and of the columns.
     factors: [Factor<'c>; 2],
     tile: Tile,
@@ -141,16 +144,23 @@ fn plan<'c, 'm>(body: &Evaluator<'c, 'm>, kernel: &FittedChoice, subgroup: i64) 
     let (Some(row), Some(column), []) = (axes.row, axes.column, &axes.serial[..]) else {
         return Err(Declined::ResultNotIndexed);
     };
-    let [reduction] = &axes.reductions[..] else { return Err(Declined::InnerNotReduction) };
-    let depth = reduction.extent.exact().filter(|d| *d > 0).ok_or(Declined::UnboundedTile)?;
+    let depths: Option<Vec<i64>> = axes.reductions.iter().map(|r| r.extent.exact().filter(|d| *d > 0)).collect();
+    let depths = depths.ok_or(Declined::UnboundedTile)?;
+    let (1..=2, Some(inner_depth)) = (depths.len(), depths.last().copied()) else {
+        return Err(Declined::InnerNotReduction);
+    };
+    let depth = depths.iter().product();
     let (rows, columns) = (axes.extents[row], axes.extents[column]);
     let outer = op.outer.clone().unwrap_or_default();
     let loops = (outer[row], outer[column], op.inner());
-    let factors = factors(body, op, &inputs, &loops, (&rows, &columns, depth))?;
+    let factors = factors(body, op, (&inputs, &axes), &loops, (&rows, &columns, inner_depth))?;
     let tile = tile(kernel, subgroup, (&rows, &columns), &factors)?;
+    if depths.len() > 1 && inner_depth % tile.step != 0 {
+        return Err(Declined::InnerNotReduction);
+    }
     let evaluator = Evaluator { along: axes.column, ..body.clone() };
     let lanes = result_lanes(&evaluator, &ops, after.last().unwrap_or(op), &columns);
-    Ok(Plan { before, op, after, axes, rows, columns, depth, factors, tile, lanes })
+    Ok(Plan { before, op, after, axes, rows, columns, depth, inner_depth, factors, tile, lanes })
 }
 
 fn base(body: &Evaluator<'_, '_>, source: Source) -> Option<Base> {
@@ -182,7 +192,7 @@ fn is_product_of_halves(op: &TileOp) -> bool {
 fn factors<'c>(
     body: &Evaluator<'c, '_>,
     op: &TileOp<'c>,
-    inputs: &[Input<'c>],
+    (inputs, axes): (&[Input<'c>], &Axes<'c>),
     (row, column, inner): &(usize, usize, Vec<usize>),
     (rows, columns, depth): (&Extent<'c>, &Extent<'c>, i64),
 ) -> Result<[Factor<'c>; 2], Declined> {
@@ -197,8 +207,11 @@ fn factors<'c>(
         if !(along_k || along_position) {
             return Err(Declined::NotInVectors);
         }
-        let strides = &input.strides;
-        Ok(Factor { slice: input.slice, position: strides[position], k: strides[k], constant: input.constant, along_k })
+        let number = inputs.iter().position(|i| i.operand == input.operand).expect("invariant: it is one of them");
+        let along = |reduction: Option<&axes::Reduction<'c>>| reduction.map_or(Stride::ZERO, |r| r.strides[number]);
+        let outer_k = along(axes.reductions.split_last().and_then(|(_, outer)| outer.first()));
+        let (position, k) = (input.strides[position], along(axes.reductions.last()));
+        Ok(Factor { slice: input.slice, position, k, outer_k, constant: input.constant, along_k })
     };
     let of = |own: usize, other: usize| {
         let mut found = inputs.iter().filter(|i| !i.strides[own].is(0) && i.strides[other].is(0));

@@ -67,7 +67,20 @@ pub(super) fn cases() -> Vec<Case> {
         out.extend(AROUND.map(|around| case(layout, around, [1, 100, 116, 52])));
     }
     out.push(accumulated());
+    for sizes in [[3, 64, 96, 32], [2, 100, 64, 96], [3, 64, 64, 40]] {
+        out.extend([("heads_nn", "g, k, n"), ("heads_nt", "g, n, k")].map(|(name, right)| heads(name, right, sizes)));
+    }
     out
+}
+
+/// Sums over the heads and their elements, which lie apart in the left factor: the projection behind an attention.
+fn heads(name: &str, right: &str, [g, m, n, k]: [usize; 4]) -> Case {
+    let mut p = Program::new();
+    let shape = if right.ends_with('n') { [g, k, n] } else { [g, n, k] };
+    let (x, y) = (p.input(Dtype::F16, &[g, m, k]), p.input(Dtype::F16, &shape));
+    let zero = p.zeros(Dtype::F32, &[m, n]);
+    let product = p.generic("m n g! k!", &[(&x, "g, m, k"), (&y, right)], (&zero, "m, n"), MULTIPLY_ADD);
+    Case::new(format!("widened/{name}/{g}x{m}x{n}x{k}"), p, &[&product]).dispatches(1).within(1e-4, 1e-4)
 }
 
 fn case((layout, transposed): (&str, Layout), (name, around): (&str, Around), sizes: [usize; 4]) -> Case {

@@ -41,10 +41,13 @@ fn has_matrices(program: &Program) -> bool {
 fn products_of_halves_run_on_matrices() {
     let target = h200();
     let mut on_matrices = 0;
-    for (case, [_, m, n, _]) in cases() {
+    for (case, [_, m, n, depth]) in cases() {
         let (left_transposed, right_transposed) = layout(&case);
         let is_even = |positions: usize| positions.is_multiple_of(4) && positions != 48;
-        let is_expected = n.is_multiple_of(4) && (!left_transposed || is_even(m)) && (right_transposed || is_even(n));
+        // Of two reductions the inner one is made of whole steps.
+        let is_whole = !case.name.contains("/heads_") || depth.is_multiple_of(32);
+        let is_wide = n.is_multiple_of(4) && (!left_transposed || is_even(m)) && (right_transposed || is_even(n));
+        let is_expected = is_wide && is_whole;
         let program = compiled(&case, &target).unwrap_or_else(|e| panic!("{}: {e}", case.name));
         assert_eq!(has_matrices(&program), is_expected, "{}", case.name);
         on_matrices += usize::from(is_expected);
@@ -134,4 +137,34 @@ fn large_tiles_are_right() {
     assert!(has_matrices(&program));
     let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(Interpreted::new(h200()))];
     run(&mut backends, &[case]).assert_passed();
+}
+
+/// Three products of one input, which an op reads together: one dispatch of scalar sums, or three on matrices.
+#[test]
+fn products_of_one_input_stay_apart_where_matrices_gain_more() {
+    for (size, on_matrices) in [(64, false), (256, true)] {
+        let mut p = text::Program::new();
+        let [x, a, b, c] = [(); 4].map(|()| p.input(Dtype::F16, &[size, size]));
+        let products = [a, b, c].map(|weights| {
+            let initial = p.zeros(Dtype::F32, &[size, size]);
+            p.named(ops::linalg::MATMUL, &[&x, &weights], &initial)
+        });
+        let [a, b, c] = &products;
+        let result = p.pointwise(Dtype::F32, &[a, b, c], "%t = arith.addf %a, %b : f32; %s = arith.mulf %t, %c : f32");
+        let (text, inputs) = p.finish(&[&result]);
+        let case = Case {
+            name: format!("widened/of_one_input/{size}"),
+            text,
+            inputs,
+            tolerance: Tolerance { absolute: 2e-3, relative: 1e-4 },
+            dispatches: None,
+            gpu_dispatches: None,
+            copies: Some(0),
+            work: (3 * size * size * size) as u64,
+        };
+        let program = compiled(&case, &h200()).unwrap_or_else(|e| panic!("{e}"));
+        let dispatches = program.variants[0].dispatches.iter().sum::<u32>();
+        assert_eq!(has_matrices(&program), on_matrices, "{size}");
+        assert_eq!(dispatches > 2, on_matrices, "{size}: {dispatches}");
+    }
 }

@@ -189,7 +189,7 @@ impl<'c> Writer<'c, '_, '_> {
                     let end = code.c(depth);
                     code.less(at, end)
                 });
-                let moved = factor.k.scale(code, k);
+                let moved = self.moved(code, factor, k);
                 let mut at = moved_by(code, vector.from, moved);
                 if let Some(inside) = inside {
                     let zero = code.c(0);
@@ -205,6 +205,17 @@ impl<'c> Writer<'c, '_, '_> {
             }
         }
         out
+    }
+
+    /// The elements of a factor up to the step at `k`.
+    fn moved(&self, code: &mut Code<'c, '_>, factor: &Factor<'c>, k: Value<'c>) -> Value<'c> {
+        if self.plan.inner_depth == self.plan.depth {
+            return factor.k.scale(code, k);
+        }
+        let length = code.c(self.plan.inner_depth);
+        let (outer, inner) = (code.div(k, length), code.rem(k, length));
+        let (outer, inner) = (factor.outer_k.scale(code, outer), factor.k.scale(code, inner));
+        code.add(outer, inner)
     }
 
     /// Copies what was loaded.
