@@ -2,7 +2,7 @@
 //! bounded time, and leaves the device whole.
 
 use crate::bad::{LIMIT, MEMORY_BYTES, high_water, run};
-use monopour::program::{DYNAMIC, GpuDescription, Kernel, Trust};
+use monopour::program::{CpuTarget, DYNAMIC, GpuDescription, Kernel, Trust};
 use monopour::runtime::{Device, DeviceChoice, HostTensor, Options, Session};
 use monopour::{CompileOptions, Program, TargetDescription};
 use monopour_testkit::device::{full_is_asked_for, skip_without_adapter};
@@ -47,7 +47,8 @@ fn source() -> String {
 }
 
 fn compiled() -> Program {
-    let targets = vec![TargetDescription::Gpu(GpuDescription::portable())];
+    let targets =
+        vec![TargetDescription::Gpu(GpuDescription::portable()), TargetDescription::Cpu(CpuTarget::host())];
     let options = CompileOptions { targets, ..CompileOptions::default() };
     monopour::compile(source().as_bytes(), "m.mlir", &options).unwrap_or_else(|d| panic!("{d}")).program
 }
@@ -74,7 +75,7 @@ impl Random {
 }
 
 /// What is changed.
-const CLASSES: [&str; 6] = ["hash", "metadata", "lengths", "wgsl", "constants", "machine code"];
+const CLASSES: [&str; 7] = ["hash", "metadata", "lengths", "wgsl", "constants", "spirv", "native code"];
 
 /// An artifact with one change of its class; its hash is right, but for that of the class `hash`.
 fn changed(class: &str, whole: &Program, random: &mut Random) -> Vec<u8> {
@@ -86,7 +87,7 @@ fn changed(class: &str, whole: &Program, random: &mut Random) -> Vec<u8> {
             kernels(variant).for_each(|kernel| kernel.spirv.clear());
         }
     }
-    let variant = &mut program.variants[0];
+    let variant = &mut program.variants[if class == "native code" { random.below(2) } else { 0 }];
     match class {
         "wgsl" => {
             let kernel = kernels(variant).next().expect("the program has a kernel");
@@ -99,12 +100,16 @@ fn changed(class: &str, whole: &Program, random: &mut Random) -> Vec<u8> {
             random.change(&mut data);
             program.constants[0].data = data.into();
         }
-        "machine code" if random.below(2) == 0 => {
+        "spirv" => {
             let kernel = kernels(variant).next().expect("the program has a kernel");
             let at = random.below(kernel.spirv.len());
             kernel.spirv[at] ^= 1 << random.below(32);
         }
-        "machine code" => random.change(&mut variant.host.objects[0]),
+        // Of the host function on the GPU, of the kernels too on the CPU.
+        "native code" => {
+            let at = random.below(variant.host.objects.len());
+            random.change(&mut variant.host.objects[at]);
+        }
         _ => {}
     }
     let mut bytes = program.encode().expect("the changes keep it consistent");
@@ -170,7 +175,8 @@ fn changed_artifacts_end_with_results_or_a_code() {
     let mut longest = Duration::ZERO;
     for device in &devices {
         let intact = outcome(device, &whole);
-        assert_eq!(intact, if device.description().is_some() { "ok" } else { "R0004" });
+        let is_gpu = device.description().is_some();
+        assert_eq!(intact, if is_gpu { "ok" } else { "R0020" }, "kernels of a CPU are native code");
         for (seed, class) in CLASSES.iter().enumerate() {
             let mut random = Random(seed as u64 + 1);
             let mut codes: BTreeMap<&str, u32> = BTreeMap::new();
@@ -183,9 +189,7 @@ fn changed_artifacts_end_with_results_or_a_code() {
             }
             println!("{} {class}: {codes:?}", device.kind_name());
             assert!(!codes.contains_key("R0012"), "{class} loses the device");
-            if device.description().is_some() {
-                expect_codes(class, &codes, count);
-            }
+            expect_codes(class, &codes, count, intact);
         }
         assert_eq!(outcome(device, &whole), intact, "the device is as it was");
     }
@@ -193,16 +197,16 @@ fn changed_artifacts_end_with_results_or_a_code() {
     println!("at most {longest:?} each; {} bytes of this process", high_water(std::process::id()));
 }
 
-/// What the changes of a class must come to, at least.
-fn expect_codes(class: &str, codes: &BTreeMap<&str, u32>, count: u32) {
+/// What the changes of a class must come to, at least; `intact`: what the program without one comes to on this device.
+fn expect_codes(class: &str, codes: &BTreeMap<&str, u32>, count: u32, intact: &str) {
     let of = |code: &str| codes.get(code).copied().unwrap_or(0);
     match class {
         // Few changes leave the byte as it is.
-        "hash" => assert!(of("P0003") + of("P0004") + of("P0005") + of("ok") == count && of("P0004") > count / 2),
-        "metadata" => assert!(of("P0005") + of("P0006") > count / 10 && of("ok") > 0),
+        "hash" => assert!(of("P0003") + of("P0004") + of("P0005") + of(intact) == count && of("P0004") > count / 2),
+        "metadata" => assert!(of("P0005") + of("P0006") > count / 10 && of(intact) > 0),
         "lengths" => assert!(of("P0003") > 0 && of("P0005") > 0),
-        "wgsl" => assert!(of("R0021") > count / 4 && of("ok") > 0),
-        "constants" | "machine code" => assert_eq!(of("ok"), count),
+        "wgsl" if intact == "ok" => assert!(of("R0021") > count / 4 && of("ok") > 0),
+        "wgsl" | "constants" | "spirv" | "native code" => assert_eq!(of(intact), count),
         _ => unreachable!("there is no class {class}"),
     }
 }
