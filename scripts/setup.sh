@@ -2,6 +2,7 @@
 # Sees to it that this machine has what the build and the tests need. Quick when all of it is there.
 #   scripts/setup.sh          LLVM and MLIR 22, the software Vulkan driver, spirv-tools
 #   scripts/setup.sh --bench  also what the Python side of the benches needs
+#   scripts/setup.sh --embedding  also valgrind, and what the Python wheel needs
 #   scripts/setup.sh --aarch64  also what builds and runs the runtime for aarch64
 set -euo pipefail
 
@@ -19,6 +20,7 @@ packages=(
   mesa-vulkan-drivers libvulkan1 # lavapipe, the GPU of machines without one
 )
 [[ "${1:-}" == --bench ]] && packages+=(python3-venv)
+[[ "${1:-}" == --embedding ]] && packages+=(python3-venv valgrind)
 [[ "${1:-}" == --aarch64 ]] && packages+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static)
 
 # A set variable wins over the default in .cargo/config.toml, for LLVM that lies elsewhere.

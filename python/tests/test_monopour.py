@@ -58,7 +58,7 @@ def test_a_thousand_runs_give_equal_values(host):
         np.testing.assert_array_equal(results["result0"], expected(turns))
         assert results["result1"] == 100 // turns and results["result0"].dtype == np.float32
     stats = session.stats()
-    assert stats["steady_state"] == {"buffers_created": 0, "bind_groups_created": 0, "pipelines_created": 0}
+    assert set(stats["steady_state"].values()) == {0}
 
 
 @native
