@@ -43,6 +43,8 @@ pub const MOST_SEARCHED: usize = 2_000;
 /// How long to look for a smaller arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
+    /// Less than about 10 ms: for a run on sizes that are new.
+    Run,
     /// Less than about 0.15 s: for a compilation.
     #[default]
     Compile,
@@ -54,6 +56,7 @@ impl Effort {
     /// A step is a look at one buffer in one node of the search, some 30 ns.
     const fn steps(self) -> u64 {
         match self {
+            Self::Run => 200_000,
             Self::Compile => 3_000_000,
             Self::Thorough => 25_000_000,
         }

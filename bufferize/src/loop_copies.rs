@@ -12,7 +12,7 @@
 //! memory, or another carried tensor. A condition of `scf.while` is copied, too, unless it and the yield both
 //! forward their own arguments; a yield may then forward any argument, for each is a buffer of its own.
 //!
-//! With the strategy `minimal`, an `scf.for` may yield its arguments in another order, each in place of one: the buffers of the
+//! With the strategy `minimal`, a loop may yield its arguments in another order, each in place of one: the buffers of the
 //! initial values change places. Nothing may use an initial value behind the loop, whose buffer may be any of them then.
 //!
 //! One pass over the values summarises each alias class by the positions of definitions; a query costs a binary search.
@@ -84,18 +84,23 @@ pub(crate) fn copied_in_loops<'c>(
     found
 }
 
-/// Whether a loop yields buffers of its arguments, each once, and not all in their order.
+/// Whether a loop yields buffers of its arguments, each once, and not all in their order. A condition forwards its own.
 fn is_permuted(collected: &Collected, decisions: &Decisions, carried: &[LoopCarried]) -> bool {
     let class_of = |value: Option<Value>| value.and_then(|v| collected.id(v)).map(|id| decisions.alias_class(id));
-    let pairs: Option<Vec<(ValueId, ValueId)>> =
-        carried.iter().map(|c| class_of(c.argument).zip(class_of(Some(c.terminator.operand(c.index))))).collect();
+    let classes = |c: &LoopCarried| class_of(c.argument).zip(class_of(Some(c.terminator.operand(c.index))));
+    let is_condition = |c: &&LoopCarried| matches!(c.from, LoopTerminator::Condition { .. });
+    let is_forwarded = |c: &LoopCarried| classes(c).is_some_and(|(argument, forwarded)| argument == forwarded);
+    if !carried.iter().filter(is_condition).all(is_forwarded) {
+        return false;
+    }
+    let pairs: Option<Vec<(ValueId, ValueId)>> = carried.iter().filter(|c| !is_condition(c)).map(classes).collect();
     let Some(pairs) = pairs.filter(|pairs| pairs.iter().any(|(argument, yielded)| argument != yielded)) else {
         return false;
     };
     let arguments: HashSet<ValueId> = pairs.iter().map(|pair| pair.0).collect();
     let yielded: HashSet<ValueId> = pairs.iter().map(|pair| pair.1).collect();
     // Each a class, and a buffer, of its own.
-    carried.iter().all(|c| c.from == LoopTerminator::Body) && arguments == yielded && arguments.len() == pairs.len()
+    arguments == yielded && arguments.len() == pairs.len()
 }
 
 /// The last use of the values of each alias class.

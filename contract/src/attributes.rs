@@ -51,6 +51,9 @@ names! {
     POISON = "monopour.poison";
     /// The one allocation of the arena.
     ARENA = "monopour.arena";
+    /// `memref.alloc` before planned ones: what the runtime is asked to place, alive between ops of these two positions. A cast
+    /// of it takes the place.
+    REQUEST = "monopour.request";
     /// Copy in a kernel: bytes that all tiles of a dispatch copy together. Kernel function of a GPU: bytes of all its copies.
     COPIED_BYTES = "monopour.copied_bytes";
     /// Kernel function: the number of its list of copies.

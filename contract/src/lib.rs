@@ -17,4 +17,4 @@ pub use kernel::{
     KernelChoice, KernelClass, MAX_INTERLEAVED, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, MOST_LINE_PANEL_BYTES,
     MOST_TASK_BUFFER_BYTES, MOST_TASK_BYTES, Sharing, WIDE_TILE_BITS, WIDE_TILE_REGISTERS,
 };
-pub use runtime::{Kind, LibraryFunction, RuntimeFunction, RuntimeTable, Trap};
+pub use runtime::{Kind, LibraryFunction, MOST_REQUESTS, RuntimeFunction, RuntimeTable, Trap};

@@ -3,6 +3,9 @@
 //! Every argument and result is an `i64` of the C calling convention; [`Kind`] gives its meaning. A new function is one
 //! entry of the table: then `monopour-runtime` does not build until it has one of this signature.
 
+/// Most places for transients that a run may ask for.
+pub const MOST_REQUESTS: usize = 1 << 14;
+
 /// The meaning of an argument or a result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
@@ -126,6 +129,10 @@ runtime_functions! {
     Trap trap = "monopour_rt_trap" (Context, Code);
     /// Whether the run goes on: no call has failed so far, and no one has cancelled it.
     Ok ok = "monopour_rt_ok" (Context) -> Bool;
+    /// Asks for the place of a transient: bytes, and the positions of the first and the last op that use it.
+    Request request = "monopour_rt_request" (Context, Bytes, Extent, Extent);
+    /// The buffer of a request, by the order of the requests. The first call plans them all; none may follow.
+    Place place = "monopour_rt_place" (Context, Index) -> Handle;
 }
 
 impl RuntimeFunction {

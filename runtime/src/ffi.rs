@@ -171,6 +171,14 @@ extern "C" fn ok(cx: i64) -> i64 {
     enter(cx, |calls| calls.check().map(|()| 1))
 }
 
+extern "C" fn request(cx: i64, bytes: i64, first: i64, last: i64) {
+    enter(cx, |calls| calls.request(bytes, [first, last]));
+}
+
+extern "C" fn place(cx: i64, request: i64) -> i64 {
+    enter(cx, |calls| calls.place(request))
+}
+
 /// The implementation of every function of the runtime.
 const TABLE: RuntimeTable = RuntimeTable {
     input,
@@ -194,6 +202,8 @@ const TABLE: RuntimeTable = RuntimeTable {
     message,
     trap,
     ok,
+    request,
+    place,
 };
 
 /// The address of a function that native code may call.

@@ -14,6 +14,10 @@ pub(crate) trait HostCalls: Send {
     fn alloc(&mut self, bytes: i64) -> Result<i64, Error>;
     /// The arena, at least `bytes` long.
     fn arena(&mut self, bytes: i64) -> Result<i64, Error>;
+    /// Asks for the place of a transient of `bytes` bytes, alive between ops of these two positions.
+    fn request(&mut self, bytes: i64, lives: [i64; 2]) -> Result<(), Error>;
+    /// The buffer of a request.
+    fn place(&mut self, request: i64) -> Result<i64, Error>;
     /// Frees an allocation.
     fn free(&mut self, handle: i64) -> Result<(), Error>;
     /// Passes ownership of a buffer to the caller, as result `index`.

@@ -97,6 +97,7 @@ mod validate;
 pub use buffer::{BufferSlice, DeviceTensor, HostSlice, HostTensor, RecordInput, RecordedResult};
 pub use device::{Device, DeviceChoice, DeviceInfo, DeviceKind, InternalCounters, devices};
 pub use error::Error;
+pub use executor::planned_bytes;
 pub use host_function::HostForm;
 pub use model::Model;
 pub use scalar::compute as compute_scalar;

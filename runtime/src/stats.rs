@@ -20,8 +20,11 @@ pub struct RunCounts {
     pub transfer_bytes: u64,
     /// Scalars read back by host code.
     pub scalar_reads: u64,
-    /// Logical allocations, results included.
+    /// Logical allocations, results included; the transients of the arena and those that a run plans together count as one each.
     pub allocations: u64,
+    /// Memory plans made, for sizes that did not come before.
+    #[serde(skip)]
+    pub plans: u64,
     /// Bytes of memory that the run asked for beyond inputs and constants: the arena, the most that it had of the pool at
     /// once, and results that are not in donated buffers.
     pub fresh_bytes: u64,
@@ -61,6 +64,8 @@ pub struct SteadyState {
     pub bind_groups_created: u64,
     /// Pipelines made.
     pub pipelines_created: u64,
+    /// Memory plans made.
+    pub plans_made: u64,
 }
 
 /// Times of several runs in milliseconds.

@@ -71,7 +71,7 @@ fn shortened(message: &str) -> &str {
 }
 
 /// Ends the run where a size of an allocation is negative or their product exceeds all memory, so that the byte count never
-/// wraps. The product is taken in f64, which does not wrap.
+/// wraps.
 ///
 /// # Errors
 /// MLIR's, none on verified IR.
@@ -81,8 +81,24 @@ pub(crate) fn sizes<'c>(
     loc: Location<'c>,
     sizes: &[Num<'c>],
 ) -> Result<(), Diagnostics> {
+    match are_impossible(b, loc, sizes)? {
+        Some(failed) => trap_when(state, b, loc, failed, Trap::Size, ""),
+        None => Ok(()),
+    }
+}
+
+/// Whether a size is negative or their product exceeds all memory; `None` for static sizes. The product is taken in f64, which does
+/// not wrap.
+///
+/// # Errors
+/// MLIR's, none on verified IR.
+pub(crate) fn are_impossible<'c>(
+    b: &mut Builder<'c>,
+    loc: Location<'c>,
+    sizes: &[Num<'c>],
+) -> Result<Option<Value<'c>>, Diagnostics> {
     if sizes.iter().all(|size| matches!(size, Num::Const(_))) {
-        return Ok(());
+        return Ok(None);
     }
     let cx = b.context();
     let (f64_ty, bool_ty) = (Type::f64(cx), Type::integer(cx, 1));
@@ -98,10 +114,9 @@ pub(crate) fn sizes<'c>(
         let exact = b.create(OpSpec::new(ops::arith::UITOFP, loc).operands(&[value]).results(&[f64_ty]))?.result(0);
         product = Some(combine(b, loc, ops::arith::MULF, product, exact, f64_ty)?);
     }
-    let (Some(failed), Some(product)) = (failed, product) else { return Ok(()) };
+    let (Some(failed), Some(product)) = (failed, product) else { return Ok(None) };
     let elements = scalars::at_least(b, loc, product, SIZE_LIMIT as f64)?;
-    let failed = combine(b, loc, ops::arith::ORI, Some(failed), elements, bool_ty)?;
-    trap_when(state, b, loc, failed, Trap::Size, "")
+    combine(b, loc, ops::arith::ORI, Some(failed), elements, bool_ty).map(Some)
 }
 
 fn combine<'c>(

@@ -9,7 +9,7 @@
 //! Requires: [`of_kernels`] after outlining, [`of_host`] after planning.
 //! Ensures: each copy counts as often as a run executes it.
 
-use crate::plan::is_arena_view;
+use crate::plan::in_arena;
 use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::{Attr, Block, DYNAMIC, Module, Op, Rewriter, Type, Value, WalkOrder};
@@ -67,12 +67,13 @@ pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) 
         let kernel = symbols.get(call.callee()?)?;
         kernels.get(usize::try_from(kernel.attr(attributes::COPY_SITES)?.as_int()?).ok()?)
     };
+    let in_arena = in_arena(host);
     host.walk(WalkOrder::Pre, |op| match op.name() {
         ops::memref::COPY if op.operand(0).ty().memref_space() == op.operand(1).ty().memref_space() => {
             let bytes = op.operand(1).ty().static_size_bytes().or_else(|| op.operand(0).ty().static_size_bytes());
             // The GPU copies only between two buffers: within the arena through a temporary one.
             let in_words = bytes.is_none_or(|bytes| bytes.is_multiple_of(WORD_BYTES));
-            let is_within = is_gpu && in_words && op.operands().into_iter().all(is_arena_view);
+            let is_within = is_gpu && in_words && op.operands().iter().all(|operand| in_arena.contains(operand));
             let times = runs(op, host).map(|times| times * if is_within { 2 } else { 1 });
             sites.push(Site { location: op.location().to_string(), bytes, times });
         }

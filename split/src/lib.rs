@@ -7,15 +7,17 @@
 //!   per dynamic size; `merge`: kernels of equal
 //!   structure as one; `views`: views and copies that stay on the host.
 //! * [`twins`]: on GPUs, kernels for dynamic sizes that are multiples of the vector width.
-//! * [`plan`]: transients as offsets of one arena. `poison`: buffers filled where their contents begin and end, for tests.
+//! * [`plan`]: transients as offsets of one arena. `transients`: which buffers these are, and when each is alive; `flows`: the names
+//!   of a buffer; `poison`: buffers filled where their contents begin and end, for tests.
 //! * [`schedule`]: the host function as runtime calls on handles. `buffers`: memrefs as numbers; `scalars`: their bits;
-//!   `regions`: loops and branches; `checks`: run-time checks; `sink`: handles at their first use.
+//!   `regions`: loops and branches; `allocations`: buffers; `checks`: run-time checks; `sink`: handles at their first use.
 //!
 //! * [`host_data`]: the scheduled host function as data.
 //!
 //! Besides: [`copies`] lists the copies of a run, [`lives`] what is alive when with lower bounds, [`sources`] the ops of dispatches,
 //! [`constants`] moves the weights into the program, `error` has the diagnostics.
 
+mod allocations;
 pub mod borders;
 mod buffers;
 mod captures;
@@ -23,6 +25,7 @@ mod checks;
 pub mod constants;
 pub mod copies;
 mod error;
+mod flows;
 pub mod host_data;
 pub mod lives;
 mod merge;
@@ -35,5 +38,6 @@ pub mod schedule;
 mod sink;
 mod sizes;
 pub mod sources;
+mod transients;
 pub mod twins;
 mod views;

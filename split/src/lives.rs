@@ -85,10 +85,14 @@ pub fn run(module: &Module, host: Op, signature: &Signature) -> Lives {
 
 /// Sets the offsets in the arena, once it is planned: transients are in the order of their allocations.
 pub fn place(lives: &mut Lives, plan: &Report) {
-    let mut buffers = lives.buffers.iter_mut();
+    let mut from = 0;
+    // Those of loops and branches have no buffer here.
     for placed in &plan.transients {
-        let found = buffers.find(|b| b.location == placed.location && b.bytes == Some(placed.size_bytes));
-        found.into_iter().for_each(|buffer| buffer.offset = Some(placed.offset_bytes));
+        let is_it = |b: &Life| b.location == placed.location && b.bytes == Some(placed.size_bytes);
+        if let Some(at) = lives.buffers[from..].iter().position(is_it) {
+            lives.buffers[from + at].offset = Some(placed.offset_bytes);
+            from += at + 1;
+        }
     }
 }
 

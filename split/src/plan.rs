@@ -13,15 +13,24 @@
 //! %0 = memref.view %arena[%c0][] : memref<262144xi8, #s> to memref<64x1024xf32, #s>
 //! .. memref.dealloc %arena
 //! ```
+//! Where a size follows from those of the inputs, the runtime plans, once per tuple of sizes: the requests stand before all
+//! transients, and each transient takes its place where it was allocated.
+//! ```mlir
+//! %1 = memref.alloc(%n) {monopour.request = array<i64: 3, 5>} : memref<?x1024xf32, #s>
+//! %0 = memref.cast %1 : memref<?x1024xf32, #s> to memref<?x1024xf32, #s>
+//! ```
 //! Requires: outlined (and, for a GPU, distributed) kernels; every allocation of the host function freed once or returned.
-//! Ensures: an allocation of static size whose dealloc is unconditional is an offset in the arena; all others go to the pool.
+//! Ensures: the transients (`transients.rs`), also those of loops and branches, have a place; all others go to the pool. A program
+//! whose transients are all of static size asks the runtime for nothing but the arena.
 //! Buffers that keep a border (`borders.rs`) share their place only with buffers of the same border, as many as take half
-//! of the memory of constants and arena; the fills of all others lose `monopour.border`.
+//! of the memory of constants and arena; the fills of all others lose `monopour.border`. They are always in the arena.
 //! A kernel argument in the arena is bound for writing, also where the kernel only reads it: wgpu takes one access per
 //! buffer within a dispatch, and two arguments may lie in the arena. A kernel whose calls differ in which arguments lie
 //! there is cloned.
 //! Source: offset packing by [`monopour_analysis::plan`].
 
+use crate::flows::Flows;
+use crate::transients::{self, Transient as Found, Transients};
 use crate::{borders, error};
 use monopour_analysis::index::{BufferId, IndexVec};
 use monopour_analysis::liveness::Interval;
@@ -83,32 +92,37 @@ pub struct Pooled {
     pub reason: &'static str,
 }
 
-/// The allocations of a planned host function that are neither in the arena nor returned at once.
+/// What is said of the one buffer for all transients that the runtime places.
+const PLANNED: &str = "all transients in one buffer, placed once the sizes of the inputs are known";
+
+/// The allocations of a planned host function that are neither in the arena nor returned at once; those that the runtime places are one.
 pub fn pooled(host: Op) -> Vec<Pooled> {
-    let allocs = host.find_all(ops::memref::ALLOC).into_iter().filter(|op| op.attr(attributes::ARENA).is_none());
+    let is_placed = |op: &Op| op.attr(attributes::ARENA).is_some() || op.attr(attributes::REQUEST).is_some();
+    let allocs = host.find_all(ops::memref::ALLOC).into_iter().filter(|op| !is_placed(op));
     let kept = allocs.filter(|op| !op.result(0).uses().iter().any(|u| u.op.is(ops::func::RETURN)));
     let note = |op: Op| {
         let ty = op.result(0).ty();
         let reason = match (ty.static_size_bytes(), op.block() == host.body()) {
-            (None, _) => "its size is dynamic: give the tensors static sizes",
-            (_, false) => "it is made in a loop or a branch: make it before, and pass it in",
+            (None, _) => "its size does not follow from those of the inputs: give the tensors static sizes",
+            (_, false) => "a loop or a branch hands it on: make it before, and pass it in",
             _ => "it passes through a loop or a branch, so that its owner is known at run time only",
         };
         trace!(target: "plan", "{}: from the pool: {reason}", op.location());
         let location = op.location().position().map(|(f, l, c)| format!("{f}:{l}:{c}")).unwrap_or_default();
         Pooled { size_bytes: ty.static_size_bytes(), location, reason }
     };
-    kept.map(note).collect()
+    let placed = host.find_all(ops::memref::ALLOC).into_iter().filter(|op| op.attr(attributes::REQUEST).is_some());
+    let placed = placed.take(1).map(|op| {
+        trace!(target: "plan", "{}: placed once the sizes of the inputs are known", op.location());
+        Pooled { size_bytes: None, location: String::new(), reason: PLANNED }
+    });
+    placed.chain(kept.map(note)).collect()
 }
 
-/// An allocation with its one unconditional dealloc in the same block.
+/// A transient of static size, for the arena.
 struct Transient<'c> {
-    alloc: Op<'c>,
-    dealloc: Op<'c>,
+    found: Found<'c>,
     size_bytes: u64,
-    first: u32,
-    last: u32,
-    location: String,
     /// The dispatch that fills its border.
     border: Option<Op<'c>>,
 }
@@ -118,40 +132,75 @@ const MOST_GROWTH: f64 = 0.5;
 
 impl<'c> Transient<'c> {
     fn request(&self) -> Request {
-        Request { live: Interval { first: self.first, last: self.last }, size_bytes: self.size_bytes }
+        Request { live: Interval { first: self.found.first, last: self.found.last }, size_bytes: self.size_bytes }
     }
     /// What two buffers must have in common to keep their border in one place.
     fn border_key(&self) -> Option<(Type<'c>, Attr<'c>)> {
-        Some((self.alloc.result(0).ty(), self.border?.attr(attributes::BORDER)?))
+        Some((self.found.alloc().result(0).ty(), self.border?.attr(attributes::BORDER)?))
     }
 }
 
-/// Plans the memory of `host`, a function of `module`. `poison`: mark where the contents of a place of the arena begin and end.
+/// Plans the memory of `host`, a function of `module`. `poison`: mark where the contents of a place begin and end.
 ///
 /// # Errors
-/// S0004 when an arena would hold a buffer without a static size (cannot happen after `collect`); IR errors.
-pub fn run(module: &Module, host: Op, poison: bool) -> Result<Report, Diagnostics> {
+/// S0004 when an arena would hold a buffer without a static size (cannot happen after `transients.rs`); IR errors.
+pub fn run<'c>(module: &'c Module<'c>, host: Op<'c>, poison: bool) -> Result<Report, Diagnostics> {
     let block = host.body().expect("the host function has a body");
-    let mut transients = collect(block);
+    let Transients { all, deallocs, names } = Transients::of(host);
+    let (mut transients, requested) = sort(block, all);
     let plan = place(&mut transients, constant_bytes(module));
     forget_borders(host, &transients);
-    if transients.is_empty() {
+    if transients.is_empty() && requested.is_empty() {
         return Ok(Report::default());
     }
     for (t, offset) in transients.iter().zip(plan.offsets.iter()) {
-        let (place, bytes) = (t.alloc.location(), t.size_bytes);
-        trace!(target: "plan", "{place}: {bytes} bytes at offset {offset}, alive from op {} to {}", t.first, t.last);
+        let (found, bytes) = (&t.found, t.size_bytes);
+        let place = found.alloc().location();
+        trace!(target: "plan", "{place}: {bytes} bytes at offset {offset}, alive from op {} to {}", found.first, found.last);
     }
+    let report = report(&transients, &plan);
+    let in_arena = widened(module, host, &names);
     if poison {
-        let ops = block.ops();
         // A border stays.
-        for t in transients.iter().filter(|t| t.border.is_none()) {
-            mark_contents(t.alloc, ops[t.first as usize], ops[t.last as usize])?;
+        let placed = transients.iter().filter(|t| t.border.is_none()).map(|t| &t.found).chain(&requested);
+        let members = placed.flat_map(|found| &found.members);
+        for (alloc, (first, last)) in members.filter_map(|member| Some((member.alloc, member.ends?))) {
+            mark_contents(alloc, first, last)?;
         }
     }
-    rewrite(host, block, &transients, &plan)?;
-    widen_access(module, host);
-    Ok(report(&transients, &plan))
+    let mut rw = Rewriter::new(host.context());
+    for dealloc in deallocs {
+        let around = dealloc.parent().filter(|op| op.is(ops::scf::IF) && op.num_results() == 0);
+        rw.erase(dealloc);
+        // A branch that did nothing else.
+        let is_empty = |op: &Op| op.regions().into_iter().flat_map(|r| r.blocks()).all(|block| block.ops().len() <= 1);
+        around.filter(is_empty).into_iter().for_each(|op| rw.erase(op));
+    }
+    request(&mut rw, host, &requested)?;
+    if !transients.is_empty() {
+        rewrite(host, block, &transients, &plan)?;
+    }
+    widen_access(host, in_arena);
+    Ok(report)
+}
+
+/// The transients of static size with their borders, and those that the runtime places. One of dynamic size takes all others along
+/// that have no border.
+fn sort<'c>(block: Block<'c>, all: Vec<Found<'c>>) -> (Vec<Transient<'c>>, Vec<Found<'c>>) {
+    let borders = block.ops().into_iter().filter(|op| op.attr(attributes::BORDER).is_some());
+    let borders: HashMap<Op, Op> = borders.filter_map(|fill| Some((filled(fill)?, fill))).collect();
+    let is_dynamic = all.iter().any(|found| found.size_bytes.is_none());
+    let (mut transients, mut requested) = (vec![], vec![]);
+    for found in all {
+        let border = borders.get(&found.alloc()).copied();
+        match found.size_bytes {
+            Some(size_bytes) if !is_dynamic || border.is_some() => {
+                transients.push(Transient { found, size_bytes, border });
+            }
+            _ => requested.push(found),
+        }
+    }
+    (transients, requested)
 }
 
 /// Bytes of all constants.
@@ -159,68 +208,6 @@ fn constant_bytes(module: &Module) -> u64 {
     let globals = module.body().ops().into_iter().filter(|op| op.is(ops::memref::GLOBAL));
     let bytes = globals.filter_map(|op| op.attr("type")?.as_type()?.static_size_bytes());
     bytes.fold(0, u64::saturating_add)
-}
-
-/// READ: allocations of static size that one dealloc of the same block frees.
-fn collect<'c>(block: Block<'c>) -> Vec<Transient<'c>> {
-    let ops = block.ops();
-    let positions: HashMap<Op, u32> = ops.iter().enumerate().map(|(i, op)| (*op, i as u32)).collect();
-    let borders = ops.iter().filter(|op| op.attr(attributes::BORDER).is_some());
-    let borders: HashMap<Op, Op> = borders.filter_map(|fill| Some((filled(*fill)?, *fill))).collect();
-    let mut out = Vec::new();
-    for alloc in ops.iter().copied().filter(|op| op.is(ops::memref::ALLOC)) {
-        let value = alloc.result(0);
-        let uses = value.uses();
-        let mut deallocs = uses.iter().filter(|u| u.op.is(ops::memref::DEALLOC));
-        let (Some(dealloc), None) = (deallocs.next(), deallocs.next()) else { continue };
-        let Some(size_bytes) = value.ty().static_size_bytes() else { continue };
-        if !positions.contains_key(&dealloc.op) || alloc.num_operands() != 0 || size_bytes == 0 {
-            continue;
-        }
-        // A buffer that passes through control flow needs a handle, which an offset of the arena has not: the arena has one
-        // owner and one access.
-        let Some((first, last)) = live_range(value, dealloc.op, &positions) else { continue };
-        let location = alloc.location().position().map(|(f, l, c)| format!("{f}:{l}:{c}")).unwrap_or_default();
-        let border = borders.get(&alloc).copied();
-        out.push(Transient { alloc, dealloc: dealloc.op, size_bytes, first, last, location, border });
-    }
-    out
-}
-
-/// First and last op of the block that touches the buffer through any view; `None` without any, or for an alias that cannot
-/// be followed. Tighter than alloc to dealloc: upstream's rewriting leaves all allocations at the top.
-fn live_range(value: Value, dealloc: Op, positions: &HashMap<Op, u32>) -> Option<(u32, u32)> {
-    let mut range: Option<(u32, u32)> = None;
-    let mut work = vec![value];
-    while let Some(v) = work.pop() {
-        for u in v.uses() {
-            if u.op == dealloc {
-                continue;
-            }
-            if VIEW_LIKE.contains(&u.op.name()) {
-                work.push(u.op.result(0));
-                continue;
-            }
-            if u.op.is_terminator() || u.op.results().iter().any(|r| r.ty().is_memref()) {
-                return None;
-            }
-            let at = *positions.get(&ancestor_in(u.op, positions)?)?;
-            range = Some(range.map_or((at, at), |(f, l)| (f.min(at), l.max(at))));
-        }
-    }
-    range
-}
-
-/// The op of the host block that is, or contains, `op`.
-fn ancestor_in<'c>(op: Op<'c>, positions: &HashMap<Op<'c>, u32>) -> Option<Op<'c>> {
-    let mut at = Some(op);
-    while let Some(o) = at {
-        if positions.contains_key(&o) {
-            return Some(o);
-        }
-        at = o.parent();
-    }
-    None
 }
 
 /// The allocation that an outlined fill writes.
@@ -267,11 +254,12 @@ fn place(transients: &mut [Transient], constant_bytes: u64) -> MemoryPlan {
 fn border_places(transients: &[Transient]) -> Vec<Vec<usize>> {
     let mut places: HashMap<(Type, Attr), Vec<Vec<usize>>> = HashMap::new();
     let mut order: Vec<usize> = (0..transients.len()).filter(|i| transients[*i].border.is_some()).collect();
-    order.sort_by_key(|i| transients[*i].first);
+    order.sort_by_key(|i| transients[*i].found.first);
     for i in order {
         let Some(key) = transients[i].border_key() else { continue };
-        let ends_before =
-            |place: &&mut Vec<usize>| place.last().is_some_and(|last| transients[*last].last < transients[i].first);
+        let ends_before = |place: &&mut Vec<usize>| {
+            place.last().is_some_and(|last| transients[*last].found.last < transients[i].found.first)
+        };
         let own = places.entry(key).or_default();
         match own.iter_mut().find(ends_before) {
             Some(place) => place.push(i),
@@ -305,9 +293,9 @@ fn report(transients: &[Transient], plan: &MemoryPlan) -> Report {
     let placed = transients.iter().zip(plan.offsets.iter()).map(|(t, offset)| Placed {
         offset_bytes: *offset,
         size_bytes: t.size_bytes,
-        first: t.first,
-        last: t.last,
-        location: t.location.clone(),
+        first: t.found.first,
+        last: t.found.last,
+        location: t.found.location(),
     });
     Report { arena_bytes: plan.peak_bytes, lower_bound_bytes: plan.lower_bound_bytes, transients: placed.collect() }
 }
@@ -327,13 +315,12 @@ fn mark_contents(alloc: Op, first: Op, last: Op) -> Result<(), Diagnostics> {
 /// WRITE: one arena, views into it, no other allocation of a transient.
 fn rewrite(host: Op, block: Block, transients: &[Transient], plan: &MemoryPlan) -> Result<(), Diagnostics> {
     let arena = create_arena(host, block, transients, plan.peak_bytes)?;
-    let places = transients.iter().enumerate().flat_map(|(i, t)| [(t.alloc, i), (t.dealloc, i)]);
-    let places: &HashMap<Op, usize> = &places.collect();
+    let members = transients.iter().enumerate().flat_map(|(i, t)| t.found.members.iter().map(move |m| (m.alloc, i)));
+    let places: &HashMap<Op, usize> = &members.collect();
     let of = move |op: Op| places.get(&op).copied();
     let offsets: Vec<u64> = plan.offsets.iter().copied().collect();
     let mut target = ConversionTarget::new();
     target.dynamically_legal_op(ops::memref::ALLOC, move |op| of(op).is_none());
-    target.dynamically_legal_op(ops::memref::DEALLOC, move |op| of(op).is_none());
     let mut patterns = PatternSet::new();
     patterns.add_fn(ops::memref::ALLOC, |op, _, rw| {
         let index = of(op).ok_or_else(|| Declined::NoMatch("not a transient".to_owned()))?;
@@ -342,10 +329,6 @@ fn rewrite(host: Op, block: Block, transients: &[Transient], plan: &MemoryPlan) 
             OpSpec::new(ops::memref::VIEW, op.location()).operands(&[arena, offset]).results(&[op.result(0).ty()]);
         let view = rw.create(spec).map_err(Declined::Failed)?;
         rw.replace_op(op, &[view.result(0)]);
-        Ok(())
-    });
-    patterns.add_fn(ops::memref::DEALLOC, |op, _, rw| {
-        rw.erase(op);
         Ok(())
     });
     convert(host, &target, &patterns, Mode::Partial)?;
@@ -359,7 +342,7 @@ fn create_arena<'c>(
     bytes: u64,
 ) -> Result<Value<'c>, Diagnostics> {
     let cx = host.context();
-    let like = transients[0].alloc.result(0).ty();
+    let like = transients[0].found.alloc().result(0).ty();
     let space = like.as_memref().and_then(|m| m.memory_space);
     let bytes = i64::try_from(bytes).map_err(|_| error::not_contiguous(host, &like.to_string()))?;
     let ty = Type::memref(&[bytes], Type::integer(cx, 8), space);
@@ -375,20 +358,57 @@ fn create_arena<'c>(
     Ok(arena)
 }
 
-/// Whether a value is a view of the arena.
-pub(crate) fn is_arena_view(mut value: Value) -> bool {
-    while let Some(op) = value.defining_op() {
-        if op.attr(attributes::ARENA).is_some() {
-            return true;
+/// WRITE: the requests before all transients, and each transient as its place.
+fn request<'c>(rw: &mut Rewriter<'c>, host: Op<'c>, requested: &[Found<'c>]) -> Result<(), Diagnostics> {
+    let Some(first) = host.body().and_then(|block| requested.iter().find_map(|found| beside(found.alloc(), block)))
+    else {
+        return Ok(());
+    };
+    let mut moved = HashSet::new();
+    for found in requested {
+        for size in transients::sizes_before(host, found.alloc(), &mut moved).unwrap_or_default() {
+            if first.is_before_in_block(size) {
+                rw.move_before(size, first);
+            }
         }
-        if op.is(ops::memref::ALLOC) {
-            return false;
-        }
-        // A view is of its first operand. The result of a select is no view.
-        let Some(source) = op.operands().first().copied().filter(|v| v.ty().is_memref()) else { return false };
-        value = source;
     }
-    false
+    rw.set_point(InsertionPoint::Before(first));
+    let mut made = vec![];
+    for found in requested {
+        let (alloc, ty) = (found.alloc(), found.alloc().result(0).ty());
+        let lives = Attr::dense_i64(host.context(), &[i64::from(found.first), i64::from(found.last)]);
+        let spec = OpSpec::new(ops::memref::ALLOC, alloc.location()).operands(&alloc.operands()).results(&[ty]);
+        made.push(rw.create(spec.attrs(&alloc.attrs()).attr(attributes::REQUEST, lives))?.result(0));
+    }
+    let members =
+        requested.iter().zip(made).flat_map(|(found, made)| found.members.iter().map(move |m| (m.alloc, made)));
+    for (alloc, requested) in members {
+        let ty = alloc.result(0).ty();
+        rw.set_point(InsertionPoint::Before(alloc));
+        let spec = OpSpec::new(ops::memref::CAST, alloc.location()).operands(&[requested]).results(&[ty]);
+        let place = rw.create(spec)?;
+        rw.replace_op(alloc, &[place.result(0)]);
+    }
+    Ok(())
+}
+
+/// The op of the block that is, or contains, `op`.
+fn beside<'c>(op: Op<'c>, block: Block<'c>) -> Option<Op<'c>> {
+    let mut at = op;
+    while at.block() != Some(block) {
+        at = at.parent()?;
+    }
+    Some(at)
+}
+
+/// The memrefs of a planned host function that may lie in an arena.
+pub(crate) fn in_arena<'c>(host: Op<'c>) -> HashSet<Value<'c>> {
+    let is_arena = |root: &Value| {
+        let op = root.defining_op().filter(|op| op.is(ops::memref::ALLOC));
+        op.is_some_and(|op| op.attr(attributes::ARENA).is_some() || op.attr(attributes::REQUEST).is_some())
+    };
+    let flows = Flows::of(host);
+    flows.reached(flows.roots.iter().copied().filter(is_arena))
 }
 
 /// Per argument: whether the kernel only reads it, and a call passes it from the arena.
@@ -397,20 +417,20 @@ type InArena = Vec<bool>;
 /// Calls of one kernel with the same arguments from the arena.
 type Way<'c> = (InArena, Vec<Op<'c>>);
 
-/// Binds arguments in the arena for writing. A kernel whose calls differ in which these are is cloned per way: other
-/// arguments keep the kernel's access, so that one buffer may be passed twice.
-fn widen_access(module: &Module, host: Op) {
-    let cx = host.context();
-    let mut rw = Rewriter::new(cx);
+/// The kernels that get memory of the arena, with the ways in which their calls do.
+type Widened<'c> = Vec<(Op<'c>, Vec<Way<'c>>)>;
+
+/// READ: the arguments of kernels that lie in the arena, under one of these names, and are only read.
+fn widened<'c>(module: &'c Module<'c>, host: Op<'c>, names: &HashSet<Value<'c>>) -> Widened<'c> {
     let symbols = module.symbols();
-    let mut found: Vec<(Op, Vec<Way>)> = vec![];
+    let mut found: Widened = vec![];
     let mut places: HashMap<Op, usize> = HashMap::new();
     for call in host.find_all(ops::func::CALL) {
         let kernel = call.callee().and_then(|name| symbols.get(name)).copied();
         let Some(kernel) = kernel else { continue };
         let Some(attrs) = kernel.attr("arg_attrs").and_then(|a| a.as_array()) else { continue };
         let is_read = |i: usize| attrs[i].get(attributes::ACCESS).is_some_and(|a| a.as_string() == Some("read"));
-        let is_in_arena = |i: usize| i < call.num_operands() && is_read(i) && is_arena_view(call.operand(i));
+        let is_in_arena = |i: usize| i < call.num_operands() && is_read(i) && names.contains(&call.operand(i));
         let in_arena: InArena = (0..attrs.len()).map(is_in_arena).collect();
         let place = *places.entry(kernel).or_insert_with(|| {
             found.push((kernel, vec![]));
@@ -422,6 +442,14 @@ fn widen_access(module: &Module, host: Op) {
             None => ways.push((in_arena, vec![call])),
         }
     }
+    found
+}
+
+/// WRITE: binds arguments in the arena for writing. A kernel whose calls differ in which these are is cloned per way: other
+/// arguments keep the kernel's access, so that one buffer may be passed twice.
+fn widen_access(host: Op, found: Widened) {
+    let cx = host.context();
+    let mut rw = Rewriter::new(cx);
     for (kernel, ways) in found {
         let name = kernel.symbol_name().expect("invariant: it was found by its name");
         for (number, (in_arena, calls)) in ways.into_iter().enumerate().rev() {

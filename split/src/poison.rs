@@ -42,6 +42,9 @@ pub(crate) fn fill_all<'c>(
 pub(crate) fn fill_place<'c>(state: &mut State<'c>, b: &mut Builder<'c>, mark: Op<'c>) -> Result<(), Diagnostics> {
     let (loc, ty) = (mark.location(), mark.operand(0).ty());
     let buffer = state.buffer(mark, mark.operand(0))?;
+    if ty.static_size_bytes().is_none() {
+        return fill_all(state, b, loc, &buffer);
+    }
     let start = buffer.start(b, mark, ty)?.value(b, loc);
     let bytes = ty.static_size_bytes().and_then(|bytes| i64::try_from(bytes / WORD_BYTES * WORD_BYTES).ok());
     let [bytes, pattern] = [bytes.unwrap_or(0), POISON].map(|n| number(b, n, loc));

@@ -74,6 +74,7 @@ pub fn run(module: &Module, host: Op, known: Known, poison: bool) -> Result<Sche
         cx_value: None,
         buffers: HashMap::new(),
         scalars: HashMap::new(),
+        requests: HashMap::new(),
         kernels: module.functions().into_iter().filter_map(KernelInfo::read).collect(),
         indices: known.indices,
         known: known.count,
@@ -126,16 +127,18 @@ impl KernelInfo {
 
 /// Values lowered so far.
 pub(crate) struct State<'c> {
-    cx_value: Option<Value<'c>>,
+    pub(crate) cx_value: Option<Value<'c>>,
     buffers: HashMap<Value<'c>, Buffer<'c>>,
     scalars: HashMap<Value<'c>, Value<'c>>,
+    /// Numbers of requests for places.
+    pub(crate) requests: HashMap<Value<'c>, i64>,
     kernels: HashMap<String, KernelInfo>,
     /// Indices of kernels and constants, which are symbols of one module.
     indices: HashMap<String, i64>,
     /// Constants of other variants, whose indices come first.
     known: usize,
     /// Whether buffers are filled where their contents begin and end.
-    poison: bool,
+    pub(crate) poison: bool,
     out: Scheduled,
 }
 
@@ -256,24 +259,6 @@ impl<'c> State<'c> {
         Ok(())
     }
 
-    fn alloc(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
-        let (loc, ty) = (op.location(), op.result(0).ty());
-        let memref = ty.as_memref().filter(|_| crate::views::lies_without_gaps(ty));
-        let memref = memref.ok_or_else(|| error::not_contiguous(op, &ty.to_string()))?;
-        let sizes = op.operands().into_iter().map(|v| self.num(b, op, v)).collect::<Result<Vec<_>, _>>()?;
-        let mut buffer = Buffer::fresh(b, loc, self.cx_value.expect("set"), &memref, &sizes)?;
-        checks::sizes(self, b, loc, &buffer.sizes)?;
-        let bytes = buffer.bytes(b, op, ty)?.value(b, loc);
-        let is_arena = op.attr(attributes::ARENA).is_some();
-        let function = if is_arena { RuntimeFunction::Arena } else { RuntimeFunction::Alloc };
-        buffer.handle = self.call(b, loc, function, &[bytes])?.result(0);
-        if self.poison && !is_arena {
-            poison::fill_all(self, b, loc, &buffer)?;
-        }
-        self.buffers.insert(op.result(0), buffer);
-        Ok(())
-    }
-
     fn constant(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
         let (loc, ty) = (op.location(), op.result(0).ty());
         let memref = ty.as_memref().filter(|_| ty.static_size_bytes().is_some());
@@ -287,24 +272,11 @@ impl<'c> State<'c> {
         Ok(())
     }
 
-    fn dealloc(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
-        if op.attr(attributes::POISON).is_some() {
-            return poison::fill_place(self, b, op);
-        }
-        // The runtime keeps the arena between runs.
-        if crate::plan::is_arena_view(op.operand(0)) {
-            return Ok(());
-        }
-        let buffer = self.buffer(op, op.operand(0))?;
-        if self.poison {
-            poison::fill_all(self, b, op.location(), &buffer)?;
-        }
-        self.call(b, op.location(), RuntimeFunction::Free, &[buffer.handle])?;
-        Ok(())
-    }
-
     /// A view that is left: at a static offset, of static sizes, or the same memory under another type.
     fn view(&mut self, b: &mut Builder<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
+        if let Some(request) = self.requests.get(&op.operand(0)).copied() {
+            return self.place(b, op, request);
+        }
         let mut buffer = self.buffer(op, op.operand(0))?;
         let ty = op.result(0).ty();
         let memref = ty.as_memref().ok_or_else(|| error::not_schedulable(op))?;
@@ -556,7 +528,10 @@ impl<'c> State<'c> {
     }
 
     /// An index or integer as a number.
-    fn num(&self, b: &mut Builder<'c>, op: Op<'c>, value: Value<'c>) -> Result<Num<'c>, Diagnostics> {
+    ///
+    /// # Errors
+    /// As [`State::scalar`].
+    pub(crate) fn num(&self, b: &mut Builder<'c>, op: Op<'c>, value: Value<'c>) -> Result<Num<'c>, Diagnostics> {
         if let Some(known) = value.constant_int() {
             return Ok(Num::Const(known));
         }

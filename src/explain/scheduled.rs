@@ -11,7 +11,7 @@
 
 use monopour_program::host::{BlockId, HostCode, HostOp, HostType, Register, RuntimeFunction, ScalarOp};
 use monopour_program::{Kernel, Program, Variant};
-use monopour_runtime::compute_scalar;
+use monopour_runtime::{compute_scalar, planned_bytes};
 use std::collections::BTreeMap;
 
 /// Ops that are executed one by one: some 10 ms.
@@ -34,6 +34,8 @@ pub(super) enum Buffer {
     Input(u64),
     Constant(u64),
     Arena,
+    /// The one of the transients that a run plans.
+    Planned,
     /// Made by the call of this number, in the order of execution.
     Made(u32),
 }
@@ -97,6 +99,8 @@ pub(super) fn follow(program: &Program, variant: &Variant, inputs: &[KnownInput]
         sites: BTreeMap::new(),
         results: vec![None; program.signature.results.len()],
         made: vec![],
+        requests: vec![],
+        places: vec![],
         times: Some(1),
         steps: 0,
         is_certain: true,
@@ -126,6 +130,10 @@ struct Run<'a> {
     sites: BTreeMap<(BlockId, usize), Site>,
     results: Vec<Option<Buffer>>,
     made: Vec<Made>,
+    /// Transients that a run plans: bytes, and the positions of the ops that use them first and last.
+    requests: Vec<Option<(u64, [u32; 2])>>,
+    /// Their handles, once one was asked for.
+    places: Vec<u64>,
     /// Executions of what is followed now.
     times: Option<u64>,
     steps: u64,
@@ -311,6 +319,12 @@ impl Run<'_> {
             F::Constant => self.handle(Buffer::Constant(values[0]?)),
             F::Arena => self.handle(Buffer::Arena),
             F::Alloc => self.alloc(values[0], at),
+            F::Request => {
+                let position = |at: usize| u32::try_from(values[at]?).ok();
+                self.requests.push((|| Some((values[0]?, [position(1)?, position(2)?])))());
+                None
+            }
+            F::Place => self.place(values[0], at),
             F::Free => {
                 self.free(values[0]);
                 None
@@ -341,6 +355,22 @@ impl Run<'_> {
         let since = self.steps;
         self.made.push(Made { site: at, bytes, since, until: None, is_result: false });
         self.handle(Buffer::Made(number))
+    }
+
+    /// All transients that a run plans are one allocation, from the first place on.
+    fn place(&mut self, request: Option<u64>, at: (BlockId, usize)) -> Option<u64> {
+        if self.places.is_empty() {
+            let requests: Option<Vec<_>> = self.requests.iter().copied().collect();
+            let bytes = requests.map(|requests| planned_bytes(&requests));
+            self.count(at, Kind::Alloc, Some(1), bytes);
+            self.made.push(Made { site: at, bytes, since: self.steps, until: Some(u64::MAX), is_result: false });
+            self.places = self.requests.iter().map(|_| 0).collect();
+        }
+        let number = usize::try_from(request?).ok()?;
+        if *self.places.get(number)? == 0 {
+            self.places[number] = self.handle(Buffer::Planned)?;
+        }
+        Some(self.places[number])
     }
 
     fn free(&mut self, handle: Option<u64>) {
@@ -409,7 +439,7 @@ impl Run<'_> {
         let owner = |buffer: &Option<Buffer>| match (*buffer)? {
             Buffer::Input(input) => Some(Owner::Input(input)),
             Buffer::Made(number) => Some(Owner::Site(position(&self.made[number as usize].site)?)),
-            Buffer::Constant(_) | Buffer::Arena => None,
+            Buffer::Constant(_) | Buffer::Arena | Buffer::Planned => None,
         };
         let results = self.results.iter().map(owner).collect();
         debug_assert_eq!(self.results.len(), self.program.signature.results.len(), "invariant: one each");

@@ -47,8 +47,7 @@ fn source() -> String {
 }
 
 fn compiled() -> Program {
-    let targets =
-        vec![TargetDescription::Gpu(GpuDescription::portable()), TargetDescription::Cpu(CpuTarget::host())];
+    let targets = vec![TargetDescription::Gpu(GpuDescription::portable()), TargetDescription::Cpu(CpuTarget::host())];
     let options = CompileOptions { targets, ..CompileOptions::default() };
     monopour::compile(source().as_bytes(), "m.mlir", &options).unwrap_or_else(|d| panic!("{d}")).program
 }

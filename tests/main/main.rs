@@ -46,6 +46,7 @@ mod suite;
 mod terminal;
 mod threads;
 mod traced;
+mod transients;
 mod windows;
 #[path = "../../runtime/examples/serve/wire.rs"]
 mod wire;

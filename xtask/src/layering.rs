@@ -55,7 +55,7 @@ pub const LAYERS: &[Layer] = &[
     layer(
         "monopour-runtime",
         "runtime/",
-        &["monopour-contract", "monopour-program", "wgpu"],
+        &["monopour-analysis", "monopour-contract", "monopour-program", "wgpu"],
         &[
             "src/native.rs",
             "src/ffi.rs",

@@ -358,6 +358,10 @@ impl Backend for GpuBackend {
         make_buffer(&self.gpu, bytes)
     }
 
+    fn most_buffer_bytes(&self) -> u64 {
+        self.gpu.limits.max_buffer_size
+    }
+
     fn kernel(&self, index: usize) -> Option<(&str, usize, usize)> {
         let kernel = &self.kernels.pipelines.get(index)?.kernel;
         Some((kernel.name.as_str(), kernel.bindings.len(), kernel.scalars.len()))

@@ -9,6 +9,7 @@ mod meter;
 pub(crate) mod numbers;
 mod repeat;
 mod run;
+mod transients;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ use crate::sites::{Site, Turns};
 use crate::stats::RunCounts;
 pub(crate) use repeat::{Mark, Notes};
 use run::Run;
+pub(crate) use transients::Plans;
+pub use transients::planned_bytes;
 
 /// The parts that differ between GPU and CPU.
 pub(crate) trait Backend: Send {
@@ -37,6 +40,10 @@ pub(crate) trait Backend: Send {
     fn gate(&self) -> Self::Gate;
     /// Allocates memory; the pool keeps the account.
     fn make(&mut self, bytes: u64) -> Result<Self::Buffer, Error>;
+    /// The size of the largest buffer.
+    fn most_buffer_bytes(&self) -> u64 {
+        u64::MAX
+    }
     /// The kernel's name and its numbers of buffers and of scalars, if it exists.
     fn kernel(&self, index: usize) -> Option<(&str, usize, usize)>;
     /// Runs or records a kernel; counts it.
@@ -137,6 +144,8 @@ pub(crate) struct Engine<B: Backend> {
     pub turns: Turns,
     /// What is known of the runs before.
     pub notes: Notes,
+    /// Where transients lie whose sizes follow from the inputs'.
+    pub plans: Plans,
 }
 
 /// The memory of transients.

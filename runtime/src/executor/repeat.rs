@@ -50,6 +50,8 @@ pub(super) enum Call {
     Once(usize),
     Alloc(i64),
     Arena(i64),
+    Request(i64, [i64; 2]),
+    Place(i64),
     Free(i64),
     Result(i64, i64),
     ResultScalar(i64, i64),
@@ -285,6 +287,8 @@ impl<B: Backend> Run<'_, B> {
             }
             Call::Alloc(bytes) => self.alloc(*bytes).map(drop),
             Call::Arena(bytes) => self.arena(*bytes).map(drop),
+            Call::Request(bytes, lives) => self.request(*bytes, *lives),
+            Call::Place(request) => self.place(*request).map(drop),
             Call::Free(handle) => self.free(*handle),
             Call::Result(position, handle) => self.result(*position, *handle),
             Call::ResultScalar(position, bits) => self.result_scalar(*position, *bits),

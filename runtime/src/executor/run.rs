@@ -6,7 +6,9 @@ use monopour_program::{DType, TensorDesc};
 
 use super::meter::Meter;
 use super::repeat::{Call, Notes, Question};
+use super::transients::Transients;
 use super::{Arena, Arg, Backend, Copy, Engine, Input, Launch, Outcome, Place, Value};
+use crate::buffer::Shared;
 use crate::cancel::Cancel;
 use crate::error::Error;
 use crate::host::HostCalls;
@@ -52,7 +54,7 @@ const FEW_ARGS: usize = 8;
 const POSITION_BITS: u32 = 32;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
+pub(super) enum Origin {
     Input,
     Donated,
     Constant,
@@ -87,6 +89,9 @@ pub(super) struct Run<'e, B: Backend> {
     vacant: Vec<usize>,
     pub(super) inputs: Vec<(Option<u64>, Vec<u64>)>,
     arena: Option<usize>,
+    pub(super) transients: Transients,
+    /// The buffers of transients that this run has planned.
+    pub(super) planned: Vec<Shared<B::Buffer>>,
     pub(super) args: Vec<Range>,
     pub(super) scalars: Vec<u64>,
     /// The message of the next trap so far.
@@ -94,8 +99,8 @@ pub(super) struct Run<'e, B: Backend> {
     results: Vec<Owed<B::Buffer>>,
     pub(super) counts: RunCounts,
     /// Allocations in bytes asked for, and in bytes by size class; the arena's bytes.
-    asked: Meter,
-    by_class: Meter,
+    pub(super) asked: Meter,
+    pub(super) by_class: Meter,
     arena_bytes: u64,
     pub(super) cancel: &'e Cancel,
     /// What is known of the runs before; lost with a run that fails.
@@ -141,6 +146,8 @@ impl<'e, B: Backend> Run<'e, B> {
             vacant: Vec::new(),
             inputs: known,
             arena: None,
+            transients: Transients::default(),
+            planned: Vec::new(),
             args: Vec::new(),
             scalars: Vec::new(),
             message: Vec::new(),
@@ -154,6 +161,7 @@ impl<'e, B: Backend> Run<'e, B> {
     }
 
     pub fn into_outcome(mut self) -> Result<Outcome<B::Buffer>, Error> {
+        self.end_transients();
         self.counts.pool_bytes = self.by_class.most_freed();
         self.counts.result_bytes = self.by_class.kept();
         let parts = [self.arena_bytes, self.asked.most_freed(), self.asked.kept()];
@@ -174,7 +182,7 @@ impl<'e, B: Backend> Run<'e, B> {
         Ok(Outcome { results, counts: self.counts, leaked })
     }
 
-    fn push(&mut self, place: Place<B::Buffer>, bytes: u64, origin: Origin) -> i64 {
+    pub(super) fn push(&mut self, place: Place<B::Buffer>, bytes: u64, origin: Origin) -> i64 {
         self.notes.buffer((place.buffer.uid(), place.offset));
         let position = match self.vacant.pop() {
             Some(position) => {
@@ -383,6 +391,20 @@ impl<B: Backend> HostCalls for Run<'_, B> {
         let handle = self.push(Place::own(buffer), bytes, Origin::Arena);
         self.arena = Some(handle as usize - 1);
         self.notes.call(Call::Arena(bytes as i64));
+        Ok(handle)
+    }
+
+    fn request(&mut self, bytes: i64, lives: [i64; 2]) -> Result<(), Error> {
+        self.request_place(bytes, lives)?;
+        self.notes.call(Call::Request(bytes, lives));
+        Ok(())
+    }
+
+    fn place(&mut self, request: i64) -> Result<i64, Error> {
+        let (handle, is_new) = self.take_place(request)?;
+        if is_new {
+            self.notes.call(Call::Place(request));
+        }
         Ok(handle)
     }
 

@@ -9,7 +9,7 @@ use crate::device::{GpuDevice, Opened};
 use crate::error::Error;
 use crate::executor::cpu::CpuBackend;
 use crate::executor::gpu::GpuBackend;
-use crate::executor::{Arena, Backend, Constant, Engine, Input, Notes, Outcome, Place, Value};
+use crate::executor::{Arena, Backend, Constant, Engine, Input, Notes, Outcome, Place, Plans, Value};
 use crate::ffi::NativeKernel;
 use crate::host_function::LoadedHost;
 use crate::model::{Model, Parts};
@@ -370,6 +370,7 @@ impl Core {
             buffers_created: after.buffers - before.buffers,
             bind_groups_created: after.bind_groups - before.bind_groups,
             pipelines_created: after.pipelines - before.pipelines,
+            plans_made: counts.plans,
         };
         // The first run compiles and touches memory for the first time: it is not typical.
         if let (AnyEngine::Gpu { engine, .. }, None) = (&self.engine, record.first_run_ms) {
@@ -453,7 +454,7 @@ fn engine<B: Backend>(
     (account, turns): (&SharedAccount, Turns),
 ) -> Engine<B> {
     let (pool, constants) = (Pool::new(account.clone()), constants.to_vec());
-    Engine { backend, pool, constants, arena: None, turns, notes: Notes::default() }
+    Engine { backend, pool, constants, arena: None, turns, notes: Notes::default(), plans: Plans::default() }
 }
 
 fn cpu_backend(model: &Model, threads: Threads, with_trace: bool) -> Result<CpuBackend, Error> {

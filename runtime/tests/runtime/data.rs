@@ -76,7 +76,13 @@ fn sample() -> HostCode {
     code.call(0, F::ResultScalar, &[0, chosen]);
     let (x, y) = (code.call(0, F::Input, &[2]), code.call(0, F::Alloc, &[4]));
     code.call(0, F::Fill, &[y, 0, 4, 1]);
-    code.call(0, F::Copy, &[x, 0, y, 0, 3]);
+    // By way of two transients that are alive at once.
+    code.call(0, F::Request, &[4, 0, 1]);
+    code.call(0, F::Request, &[4, 1, 2]);
+    let [p, q] = [0, 1].map(|request| code.call(0, F::Place, &[request]));
+    code.call(0, F::Copy, &[x, 0, p, 0, 3]);
+    code.call(0, F::Copy, &[p, 0, q, 0, 3]);
+    code.call(0, F::Copy, &[q, 0, y, 0, 3]);
     code.call(0, F::Result, &[1, y]);
     code.0
 }
@@ -112,6 +118,25 @@ fn loops_branches_and_calls_run_without_trust() {
     assert_eq!(value(1, 8), 8);
     // No turn of either loop.
     assert_eq!(value(-5, 3), 0);
+}
+
+/// Places of transients that were not asked for, or asked for too late, in a way that no transient is.
+#[test]
+fn places_are_asked_for_before_they_are_taken() {
+    let cases: [(&str, &[(F, &[u32])]); 6] = [
+        ("place 0 of 0", &[(F::Place, &[0])]),
+        ("place 2 of 1", &[(F::Request, &[4, 0, 1]), (F::Place, &[2])]),
+        ("behind the first place", &[(F::Request, &[4, 0, 1]), (F::Place, &[0]), (F::Request, &[4, 0, 1])]),
+        ("that no transient has", &[(F::Request, &[6, 0, 1])]),
+        ("that no transient has", &[(F::Request, &[4, 1, 0])]),
+        ("that no transient has", &[(F::Request, &[4, 0, 6])]),
+    ];
+    for (expected, calls) in cases {
+        let mut code = Code::constants(&[0, 1, 2, 10, 64, 1, u64::MAX]);
+        calls.iter().for_each(|(function, arguments)| drop(code.call(0, *function, arguments)));
+        let error = run(program(code.0), (0, 0), &options()).unwrap_err();
+        assert!(error.code() == "R0013" && error.to_string().contains(expected), "{expected}: {error}");
+    }
 }
 
 #[test]

@@ -352,8 +352,8 @@ fn stats_text(stats: &Stats) -> String {
     ));
     let steady = &stats.steady_state;
     lines.push(format!(
-        "steady state buffers {}, bind groups {}, pipelines {} created",
-        steady.buffers_created, steady.bind_groups_created, steady.pipelines_created
+        "steady state buffers {}, bind groups {}, pipelines {}, memory plans {} created",
+        steady.buffers_created, steady.bind_groups_created, steady.pipelines_created, steady.plans_made
     ));
     lines.join("\n")
 }

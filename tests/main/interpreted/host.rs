@@ -49,6 +49,8 @@ struct Host<'a> {
     /// Buffers by handle, from 1: inputs, constants, then those of the run.
     buffers: Vec<Vec<u8>>,
     sizes: Vec<u64>,
+    /// Bytes of transients, and the handles of those that took their place.
+    requests: Vec<(u64, Option<u64>)>,
     pushed: Vec<Window>,
     scalars: Vec<u64>,
     message: Vec<u8>,
@@ -72,6 +74,7 @@ pub fn run(program: &Program, inputs: &[Input], settings: Settings) -> Result<Ou
         registers,
         buffers: vec![],
         sizes: vec![],
+        requests: vec![],
         pushed: vec![],
         scalars: vec![],
         message: vec![],
@@ -207,6 +210,14 @@ impl Host<'_> {
             F::Input => return Ok(at(0) + 1),
             F::Constant => return Ok(self.inputs.len() as u64 + at(0) + 1),
             F::Alloc | F::Arena => return Ok(self.add(vec![FRESH; at(0) as usize])),
+            F::Request => self.requests.push((at(0), None)),
+            F::Place => {
+                // A buffer of its own.
+                let (bytes, place) = self.requests[at(0) as usize];
+                let place = place.unwrap_or_else(|| self.add(vec![FRESH; bytes as usize]));
+                self.requests[at(0) as usize].1 = Some(place);
+                return Ok(place);
+            }
             F::InputScalar => return Ok(self.inputs[at(0) as usize].bits),
             F::InputDim => return Ok(self.inputs[at(0) as usize].shape[at(1) as usize]),
             F::Read => {
