@@ -26,6 +26,7 @@ use super::evaluate::{Evaluator, Reach, is_vectorizable};
 use super::fitted::FittedChoice;
 use super::groups;
 use super::locals::Scratch;
+use super::matrices::{HALVES, MATRIX, SKEW, SUMS_SKEW};
 use super::model::{Base, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use super::stride::Stride;
@@ -35,14 +36,6 @@ use monopour_ir::{Diagnostics, Type, Value};
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
 
-/// Rows and columns of a matrix.
-const MATRIX: i64 = 16;
-/// Halves of one access.
-const HALVES: i64 = 4;
-/// Halves between the lines of a copy, beyond their length.
-const SKEW: i64 = 8;
-/// Elements between the lines of the sums, beyond their length.
-const SUMS_SKEW: i64 = 4;
 /// Most matrices of a subgroup whose sums are in workgroup memory at once.
 const MOST_SUMMED: i64 = 2;
 
