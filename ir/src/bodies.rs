@@ -9,7 +9,7 @@
 //! `guarded(m)` is `m`, and 0 where `m` is negative infinity.
 
 use crate::typed::arith::CmpFPredicate;
-use crate::{Block, Op, Value, ops};
+use crate::{Block, Op, Type, Value, ops};
 use std::collections::BTreeSet;
 
 /// The body `out + a * b` of a sum of products; `out` is the last argument, and no factor depends on it.
@@ -147,6 +147,13 @@ pub fn arguments<'c>(body: Block<'c>, value: Value<'c>) -> Option<BTreeSet<usize
     Some(found)
 }
 
+/// The position of the f16 argument of a body that a value is the extension of, if it is one.
+pub fn extended_half(body: Block, value: Value) -> Option<usize> {
+    let extension = value.defining_op().filter(|op| op.is(ops::arith::EXTF))?;
+    let half = extension.operand(0);
+    argument(body, half).filter(|_| half.ty() == Type::f16(half.ty().context()))
+}
+
 /// The number that a value is, if it is a constant.
 pub fn constant(value: Value) -> Option<f64> {
     let op = value.defining_op().filter(|op| op.is(ops::arith::CONSTANT))?;
@@ -178,8 +185,12 @@ mod tests {
 
     /// The result of `read` on the body of a function of f32 arguments.
     fn of<T: std::fmt::Debug>(args: usize, text: &str, read: impl Fn(Block) -> T) -> T {
+        of_types(&vec!["f32"; args], text, read)
+    }
+
+    fn of_types<T: std::fmt::Debug>(args: &[&str], text: &str, read: impl Fn(Block) -> T) -> T {
         Context::scope(|cx| {
-            let args: Vec<String> = (0..args).map(|i| format!("%{i}: f32")).collect();
+            let args: Vec<String> = args.iter().enumerate().map(|(i, ty)| format!("%{i}: {ty}")).collect();
             let source = format!("func.func @f({}) -> f32 {{\n{text}\nreturn %r : f32\n}}", args.join(", "));
             let module = Module::parse(cx, source.as_bytes(), "bodies").expect("the text parses");
             read(module.functions()[0].body().expect("the function has a body"))
@@ -241,6 +252,21 @@ mod tests {
         assert_eq!(quotient(guarded), Some(Quotient { power: 0, sum: 1, is_plain: false }));
         for other in ["%r = arith.divf %0, %0 : f32", "%r = arith.divf %0, %z : f32", "%r = arith.subf %0, %1 : f32"] {
             assert_eq!(quotient(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn extensions_of_f16_arguments() {
+        let half = |text: &str| {
+            of_types(&["f32", "f16", "bf16"], text, |body| yielded(body).and_then(|value| extended_half(body, value)))
+        };
+        assert_eq!(half("%r = arith.extf %1 : f16 to f32"), Some(1));
+        for other in [
+            "%r = arith.addf %0, %0 : f32",
+            "%r = arith.extf %2 : bf16 to f32",
+            "%h = arith.addf %1, %1 : f16\n%r = arith.extf %h : f16 to f32",
+        ] {
+            assert_eq!(half(other), None, "{other}");
         }
     }
 }

@@ -31,8 +31,8 @@ use super::model::{Base, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use super::stride::Stride;
 use monopour_contract::KernelClass;
-use monopour_ir::ops;
-use monopour_ir::{Diagnostics, Type, Value};
+use monopour_ir::Diagnostics;
+use monopour_ir::bodies::{self, MultiplyAdd};
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
 
@@ -166,19 +166,9 @@ fn base(body: &Evaluator<'_, '_>, source: Source) -> Option<Base> {
 /// Whether a body is `out + f32(a) * f32(b)`, of f16 factors.
 fn is_product_of_halves(op: &TileOp) -> bool {
     let Some(body) = op.body.filter(|body| body.num_args() == 3 && op.num_inputs == 2) else { return false };
-    let half = Type::f16(body.arg(0).ty().context());
-    let extended = |value: Value, arg: usize| {
-        value.defining_op().is_some_and(|op| op.is(ops::arith::EXTF) && op.operand(0) == body.arg(arg))
-    };
-    let product = |value: Value| {
-        let factors = value.defining_op().filter(|op| op.is(ops::arith::MULF)).map(|op| (op.operand(0), op.operand(1)));
-        factors.is_some_and(|(x, y)| extended(x, 0) && extended(y, 1) || extended(x, 1) && extended(y, 0))
-    };
-    let sum = body.terminator().filter(|end| end.num_operands() == 1).and_then(|end| end.operand(0).defining_op());
-    let adds = sum.filter(|op| op.is(ops::arith::ADDF)).map(|op| (op.operand(0), op.operand(1)));
-    adds.is_some_and(|(x, y)| x == body.arg(2) && product(y) || y == body.arg(2) && product(x))
-        && [0, 1].iter().all(|i| body.arg(*i).ty() == half)
-        && body.arg(2).ty().float_width() == Some(32)
+    let factors = MultiplyAdd::of(body).map(|product| product.factors.map(|f| bodies::extended_half(body, f)));
+    let is_of_both = matches!(factors, Some([Some(0), Some(1)] | [Some(1), Some(0)]));
+    is_of_both && body.arg(2).ty().float_width() == Some(32)
 }
 
 /// The factor of the rows and that of the columns.
