@@ -24,9 +24,9 @@ use super::contraction::{are_alike, is_plain};
 use super::elementwise::argument_lanes;
 use super::evaluate::{Evaluator, Reach, is_vectorizable, is_vectorizable_with};
 use super::fitted::FittedChoice;
-use super::groups;
+use super::groups::{self, Fused};
 use super::locals::Scratch;
-use super::model::{Base, Operand, Size, Source, TileOp};
+use super::model::{Model, Operand, Size, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use monopour_contract::KernelClass;
 use monopour_ir::Diagnostics;
@@ -39,10 +39,7 @@ const PACKED: [u32; 2] = [8, 16];
 
 /// A planned reduction of columns.
 struct Plan<'c, 'm> {
-    /// Ops before, the op with the reduction, ops after.
-    before: Vec<&'m TileOp<'c>>,
-    op: &'m TileOp<'c>,
-    after: Vec<&'m TileOp<'c>>,
+    fused: Fused<'c, 'm>,
     /// Per result.
     combines: Vec<Combine<'c>>,
     /// The coordinate of the columns, and their number.
@@ -88,16 +85,12 @@ fn plan<'c, 'm>(
     }
     let groups = groups::split(model);
     let [group] = &groups[..] else { return Err(Declined::SeparateGroups) };
-    let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
-    let mut reductions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
-    let (Some((at, op)), None) = (reductions.next(), reductions.next()) else {
-        return Err(Declined::NotOneReduction);
-    };
-    let (before, after) = (ops[..at].to_vec(), ops[at + 1..].to_vec());
+    let fused = Fused::of(model, group).ok_or(Declined::NotOneReduction)?;
+    let (ops, op) = (fused.ops(), fused.op);
     if group.serial || !are_alike(op.outputs()) || !ops.iter().all(|op| is_plain(op)) {
         return Err(Declined::NotPlain);
     }
-    if reads_what_is_written(body, op, &before) {
+    if reads_what_is_written(model, &fused) {
         return Err(Declined::InputComputed);
     }
     let combines = combine::of_reduction(op).ok_or(Declined::NotAssociative)?;
@@ -121,18 +114,15 @@ fn plan<'c, 'm>(
         return Err(Declined::WorkgroupMemory(bytes));
     }
     let groups = invocations / vectors;
-    Ok(Plan { before, op, after, combines, column, columns, held, lanes, vectors, groups, at_once })
+    Ok(Plan { fused, combines, column, columns, held, lanes, vectors, groups, at_once })
 }
 
 /// Whether an input of the reduction lies in a buffer that the group writes.
-fn reads_what_is_written(body: &Evaluator<'_, '_>, op: &TileOp, before: &[&TileOp]) -> bool {
-    let base = |source: Source| match source {
-        Source::Slice(slice) => Some(body.model.slices[slice].base),
-        Source::Scalar(_) => None,
-    };
-    let outputs = before.iter().flat_map(|op| op.outputs()).chain(op.outputs());
-    let written: Vec<Base> = outputs.filter_map(|o| base(o.source)).collect();
-    op.operands[..op.num_inputs].iter().filter_map(|o| base(o.source)).any(|base| written.contains(&base))
+fn reads_what_is_written<'c>(model: &Model<'c>, fused: &Fused<'c, '_>) -> bool {
+    let bases = |operands: &[Operand<'c>]| operands.iter().filter_map(|o| model.base(o.source)).collect::<Vec<_>>();
+    let (inputs, outputs) = fused.op.operands.split_at(fused.op.num_inputs);
+    let written = [fused.written_before(model), bases(outputs)].concat();
+    bases(inputs).iter().any(|base| written.contains(base))
 }
 
 /// The coordinate of the columns, the last one of more than one element, and the others of which several are held.

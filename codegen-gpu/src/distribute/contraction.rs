@@ -33,9 +33,9 @@ mod write;
 
 use super::code::Code;
 use super::elementwise;
-use super::evaluate::{Evaluator, Reach, is_vectorizable, is_vectorizable_with};
+use super::evaluate::{Evaluator, Reach, common_lanes, is_vectorizable, is_vectorizable_with};
 use super::fitted::FittedChoice;
-use super::groups::{self, Group};
+use super::groups::{self, Fused, Group};
 use super::iterations;
 use super::locals::{self, Scratch};
 use super::model::{Base, Model, Operand, Source, TileOp};
@@ -89,23 +89,18 @@ fn plan<'c, 'm>(
     let groups = groups::split(model);
     let Some((group, before_tile)) = groups.split_last() else { return Err(Declined::NotOneReduction) };
     let padded = padded_inputs(model, before_tile)?;
-    let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
-    let mut reductions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
-    let (Some((at, op)), None) = (reductions.next(), reductions.next()) else {
-        return Err(Declined::NotOneReduction);
-    };
-    let (before, after) = (ops[..at].to_vec(), ops[at + 1..].to_vec());
+    let fused = Fused::of(model, group).ok_or(Declined::NotOneReduction)?;
+    let (ops, op) = (fused.ops(), fused.op);
     if !are_alike(op.outputs()) || !ops.iter().all(|op| is_plain(op)) {
         return Err(Declined::NotPlain);
     }
-    let written: Vec<Base> = before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(body, o.source)).collect();
+    let written = fused.written_before(model);
     let inputs = axes::inputs(body, op, &written, &padded)?;
     let (axes, shared_lanes) = shared_axes(body, op, &inputs, kernel)?;
     let evaluator = &Evaluator { along: axes.column, ..body.clone() };
     let (rows, columns) = (axes.rows(), axes.columns());
     let widest = widest_lanes(&ops, op, kernel);
-    let writer = after.last().unwrap_or(op);
-    let lanes = column_lanes(evaluator, writer, &axes, shared_lanes, widest);
+    let lanes = column_lanes(evaluator, fused.last(), &axes, shared_lanes, widest);
     let in_turn = device.is_cpu_adapter();
     let results = if in_turn { 1 } else { op.outputs().len() };
     let tile = geometry(kernel, shared_lanes, &rows, &columns, (lanes, results))?;
@@ -115,22 +110,7 @@ fn plan<'c, 'm>(
     let is_staged = kernel.staged && (tile.row_passes, tile.column_passes) == (1, 1);
     let stages = if is_staged { staged(&setting, &choice, &padded, device) } else { vec![None; choice.sides.len()] };
     let prologue = before_tile.to_vec();
-    Ok(Plan {
-        class: kernel.class,
-        prologue,
-        padded,
-        before,
-        op,
-        after,
-        axes,
-        rows,
-        columns,
-        choice,
-        lanes,
-        tile,
-        in_turn,
-        stages,
-    })
+    Ok(Plan { class: kernel.class, prologue, padded, fused, axes, rows, columns, choice, lanes, tile, in_turn, stages })
 }
 
 /// The most lanes of an access that the bodies allow: those of 8 and 16 bits are packed in the op with reductions alone.
@@ -196,13 +176,6 @@ fn local_bytes(model: &Model, bases: &[Base]) -> u64 {
 /// Bytes of an element in workgroup memory.
 fn element_bytes(evaluator: &Evaluator<'_, '_>, slice: usize) -> u64 {
     evaluator.model.slices[slice].element.element_size_bytes().unwrap_or(4).max(4)
-}
-
-fn base(evaluator: &Evaluator<'_, '_>, source: Source) -> Option<Base> {
-    match source {
-        Source::Slice(s) => Some(evaluator.model.slices[s].base),
-        Source::Scalar(_) => None,
-    }
 }
 
 /// Whether all results are indexed by the loops of the first.
@@ -337,21 +310,9 @@ impl<'c> Plan<'c, '_> {
     }
     /// The lane count of each argument; 1 where two accesses of it differ.
     fn argument_lanes(&self, evaluator: &Evaluator<'c, '_>) -> HashMap<Base, u32> {
-        let mut out: HashMap<Base, u32> = HashMap::new();
-        let mut merge = |slice: usize, lanes: u32| {
-            let base = evaluator.model.slices[slice].base;
-            let entry = out.entry(base).or_insert(lanes);
-            *entry = if *entry == lanes { lanes } else { 1 };
-        };
-        for side in &self.choice.sides {
-            merge(side.slice, side.lanes);
-        }
-        let pointwise = self.before.iter().chain(&self.after).flat_map(|op| op.operands.iter().map(move |o| (*op, o)));
-        for (op, operand) in pointwise.chain(self.op.outputs().iter().map(|o| (self.op, o))) {
-            let Source::Slice(s) = operand.source else { continue };
-            let wide = evaluator.reach(op, operand, s, self.lanes) == Reach::Wide;
-            merge(s, if wide { self.lanes } else { 1 });
-        }
-        out
+        let model = evaluator.model;
+        let loads = self.choice.sides.iter().map(|side| (model.slices[side.slice].base, side.lanes));
+        let others = self.fused.pointwise().filter_map(|(op, operand)| evaluator.access(op, operand, self.lanes));
+        common_lanes(loads.chain(others))
     }
 }

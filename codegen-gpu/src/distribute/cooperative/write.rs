@@ -4,7 +4,7 @@ use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Point, Reach};
 use super::super::fitted::FittedChoice;
 use super::super::matrices::{self, HALVES, MATRIX};
-use super::super::model::{Base, Source, TileOp};
+use super::super::model::{Base, Source};
 use super::{Extent, Factor, Plan};
 use monopour_ir::typed::gpu::MatrixRole;
 use monopour_ir::{Diagnostics, Type, Value, ops};
@@ -314,17 +314,17 @@ impl<'c> Writer<'c, '_, '_> {
                 }
             }
             let mut point = Point::new(coordinates, plan.lanes);
-            for op in &plan.before {
+            for op in &plan.fused.before {
                 self.evaluator.evaluate(code, op, &mut point)?;
             }
             let sum = self.with_initial(code, &point, sum)?;
-            if let Source::Slice(result) = plan.op.outputs()[0].source {
+            if let Source::Slice(result) = plan.fused.op.outputs()[0].source {
                 point.held.insert(result, sum);
             }
-            for op in &plan.after {
+            for op in &plan.fused.after {
                 self.evaluator.evaluate(code, op, &mut point)?;
             }
-            let writers: Vec<&TileOp> = plan.before.iter().chain([&plan.op]).chain(&plan.after).copied().collect();
+            let writers = plan.fused.ops();
             // There are no later groups, so local buffers need no memory.
             self.evaluator.store(code, &writers, &point, |base| matches!(base, Base::Argument(_)))
         })
@@ -337,7 +337,7 @@ impl<'c> Writer<'c, '_, '_> {
         point: &Point<'c>,
         sum: Value<'c>,
     ) -> Result<Value<'c>, Diagnostics> {
-        let op = self.plan.op;
+        let op = self.plan.fused.op;
         let outer = op.outer.as_ref().expect("invariant: planned");
         let zero = code.c(0);
         let mut loops = vec![zero; op.sizes.len()];
