@@ -52,7 +52,7 @@ struct Plan<'c, 'm> {
     /// Vectors of the columns side by side, and the invocations that share each: powers of two.
     vectors: i64,
     groups: i64,
-    /// Partial results that pass through workgroup memory at a time.
+    /// Partial results that pass through workgroup memory at a time: of whole elements.
     at_once: usize,
 }
 
@@ -108,8 +108,9 @@ fn plan<'c, 'm>(
     }
     let element = |c: &Combine| c.element.element_size_bytes().unwrap_or(4).max(4);
     let widest = combines.iter().map(element).max().unwrap_or(4);
-    let bytes = widest * u64::from(lanes) * invocations as u64;
-    let at_once = (u64::from(device.limits.max_workgroup_storage_bytes) / bytes) as usize;
+    // All results of an element pass in one batch.
+    let bytes = widest * u64::from(lanes) * invocations as u64 * combines.len() as u64;
+    let at_once = (u64::from(device.limits.max_workgroup_storage_bytes) / bytes) as usize * combines.len();
     if at_once == 0 {
         return Err(Declined::WorkgroupMemory(bytes));
     }

@@ -58,15 +58,13 @@ pub(super) fn write<'c>(
         return code.guarded(stores, |code| writer.results(code, 0, &values));
     }
     let shared = Shared::new(code, site.func, &partials, (plan, linear))?;
-    // All results of an element in one batch.
-    let per_batch = (plan.at_once / plan.combines.len()).max(1) * plan.combines.len();
     let all: Vec<(Combine, Value)> = partials.into_iter().zip(values).collect();
-    for (number, batch) in all.chunks(per_batch).enumerate() {
+    for (number, batch) in all.chunks(plan.at_once).enumerate() {
         if number > 0 {
             code.barrier()?;
         }
         let totals = shared.reduce(code, plan, batch)?;
-        let place = number * per_batch / plan.combines.len();
+        let place = number * plan.at_once / plan.combines.len();
         code.guarded(stores, |code| writer.results(code, place, &totals))?;
     }
     Ok(())
