@@ -8,8 +8,7 @@ use crate::kernel::FEW_COLUMNS;
 use crate::linalg::{self, Loops, known};
 use crate::products;
 use monopour_contract::{KernelChoice, KernelClass};
-use monopour_ir::ops;
-use monopour_ir::{AffineMap, Associative, DYNAMIC, Op};
+use monopour_ir::{AffineMap, DYNAMIC, Op, bodies, ops};
 use monopour_program::GpuDescription;
 
 /// Bytes of a line of memory, which neighbouring invocations read together.
@@ -161,24 +160,14 @@ fn is_across_packed(op: Op) -> bool {
     let Some(maps) = linalg::indexing_maps(op) else { return false };
     let (inputs, outputs) = maps.split_at(linalg::num_inputs(op));
     let Some(last) = outputs.first().and_then(|map| map.dim_positions()?.last().copied()) else { return false };
-    let is_bare = |map: &AffineMap| {
-        let mut results = map.results();
-        let end = results.pop().map(|e| e.dims());
-        results.iter().all(|e| !e.dims().contains(&last)) && end.is_some()
+    let is_only_last = |map: &AffineMap| {
+        let positions = map.results();
+        positions.split_last().is_none_or(|(_, before)| before.iter().all(|e| !e.dims().contains(&last)))
     };
-    inputs.len() > 2 && inputs.iter().all(is_bare) && combines(op) && op.find_all(ops::linalg::INDEX).is_empty()
+    inputs.len() > 2 && inputs.iter().all(is_only_last) && combines(op) && op.find_all(ops::linalg::INDEX).is_empty()
 }
 
-/// Whether every result is an associative op of its old value and of what depends on none.
+/// Whether every result is combined by an associative op.
 fn combines(op: Op) -> bool {
-    let Some((body, end)) = op.body().and_then(|body| Some((body, body.terminator()?))) else { return false };
-    let first = linalg::num_inputs(op);
-    (0..op.num_results()).all(|result| {
-        let old = body.arg(first + result);
-        let combine = end.operand(result).defining_op().filter(|combine| combine.block() == Some(body));
-        combine.is_some_and(|combine| {
-            let once = combine.operands().iter().filter(|v| **v == old).count() == 1;
-            Associative::of(combine).is_some() && once && old.uses().len() == 1 && combine.result(0).uses().len() == 1
-        })
-    })
+    op.body().is_some_and(|body| (0..op.num_results()).all(|result| bodies::combination(body, result).is_some()))
 }

@@ -7,9 +7,11 @@
 //! ```
 //!
 //! `guarded(m)` is `m`, and 0 where `m` is negative infinity.
+//!
+//! And of reductions of any kind: `combine(out, a)`, `combine(combine(out, a), b)`, by an associative op.
 
 use crate::typed::arith::CmpFPredicate;
-use crate::{Block, Op, Type, Value, ops};
+use crate::{Associative, Block, Op, Type, Value, ops};
 use std::collections::BTreeSet;
 
 /// The body `out + a * b` of a sum of products; `out` is the last argument, and no factor depends on it.
@@ -154,6 +156,28 @@ pub fn extended_half(body: Block, value: Value) -> Option<usize> {
     argument(body, half).filter(|_| half.ty() == Type::f16(half.ty().context()))
 }
 
+/// The associative op by which a body combines the old value of a result, an argument, with others, of which none depends
+/// on it. It may combine several, one after the other; the op is the last one. `None` where the old value, what is combined
+/// with it so far, or the result has other readers.
+pub fn combination<'c>(body: Block<'c>, result: usize) -> Option<Op<'c>> {
+    let end = body.terminator().filter(|end| result < end.num_operands())?;
+    let old = body.arg(body.num_args().checked_sub(end.num_operands())? + result);
+    let last = end.operand(result).defining_op().filter(|op| op.block() == Some(body))?;
+    let is_read_once = old.uses().len() == 1 && last.result(0).uses().len() == 1;
+    (Associative::of(last).is_some() && is_read_once && accumulates(last, old)).then_some(last)
+}
+
+/// Whether an op combines a value with an old one, or with what ops of its name have combined with it before.
+fn accumulates<'c>(op: Op<'c>, old: Value<'c>) -> bool {
+    let operands = op.operands();
+    let of_old = operands.iter().filter(|value| **value == old).count();
+    let earlier = |value: &Value<'c>| {
+        let before = value.defining_op().filter(|before| before.name() == op.name() && before.block() == op.block());
+        before.is_some_and(|before| value.uses().len() == 1 && accumulates(before, old))
+    };
+    of_old == 1 || (of_old == 0 && operands.iter().any(earlier))
+}
+
 /// The number that a value is, if it is a constant.
 pub fn constant(value: Value) -> Option<f64> {
     let op = value.defining_op().filter(|op| op.is(ops::arith::CONSTANT))?;
@@ -267,6 +291,28 @@ mod tests {
             "%h = arith.addf %1, %1 : f16\n%r = arith.extf %h : f16 to f32",
         ] {
             assert_eq!(half(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn combinations_of_several_terms() {
+        let found = |text: &str| of(2, text, |body| combination(body, 0).map(|op| op.name().to_owned()));
+        for (text, name) in [
+            ("%r = arith.addf %0, %1 : f32", "arith.addf"),
+            ("%e = math.exp %0 : f32\n%r = arith.maximumf %1, %e : f32", "arith.maximumf"),
+            ("%e = math.exp %0 : f32\n%s = arith.addf %1, %0 : f32\n%r = arith.addf %e, %s : f32", "arith.addf"),
+        ] {
+            assert_eq!(found(text), Some(name.to_owned()), "{text}");
+        }
+        for other in [
+            "%r = arith.subf %1, %0 : f32",
+            "%r = arith.addf %1, %1 : f32",
+            "%e = math.exp %1 : f32\n%r = arith.addf %0, %e : f32",
+            "%e = math.exp %1 : f32\n%r = arith.addf %1, %e : f32",
+            "%s = arith.mulf %1, %0 : f32\n%r = arith.addf %s, %0 : f32",
+            "%s = arith.addf %1, %0 : f32\n%r = arith.addf %s, %s : f32",
+        ] {
+            assert_eq!(found(other), None, "{other}");
         }
     }
 }
