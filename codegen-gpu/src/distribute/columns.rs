@@ -20,9 +20,9 @@ mod write;
 
 use super::code::Code;
 use super::combine::{self, Combine};
-use super::contraction::{are_alike, is_plain};
+use super::contraction::{are_vectorizable, is_plain};
 use super::elementwise::argument_lanes;
-use super::evaluate::{Evaluator, Reach, is_vectorizable, is_vectorizable_with};
+use super::evaluate::{Evaluator, Reach};
 use super::fitted::FittedChoice;
 use super::groups::{self, Fused};
 use super::locals::Scratch;
@@ -34,8 +34,6 @@ use monopour_program::GpuDescription;
 
 /// Most elements of the results' other dimensions, as a register of each is held.
 const MAX_HELD: i64 = 8;
-/// Widths of integers that are packed in words.
-const PACKED: [u32; 2] = [8, 16];
 
 /// A planned reduction of columns.
 struct Plan<'c, 'm> {
@@ -86,8 +84,8 @@ fn plan<'c, 'm>(
     let groups = groups::split(model);
     let [group] = &groups[..] else { return Err(Declined::SeparateGroups) };
     let fused = Fused::of(model, group).ok_or(Declined::NotOneReduction)?;
-    let (ops, op) = (fused.ops(), fused.op);
-    if group.serial || !are_alike(op.outputs()) || !ops.iter().all(|op| is_plain(op)) {
+    let op = fused.op;
+    if group.serial || !is_plain(&fused) {
         return Err(Declined::NotPlain);
     }
     if reads_what_is_written(model, &fused) {
@@ -99,7 +97,7 @@ fn plan<'c, 'm>(
     }
     let (column, held) = split_coordinates(&group.sizes)?;
     let columns = group.sizes[column];
-    let lanes = choose_lanes(body, &ops, (op, column), &columns, kernel);
+    let lanes = choose_lanes(body, &fused, (column, &columns), kernel);
     let bound = columns.facts.bound.ok_or(Declined::UnboundedTile)?.max(1);
     let vectors = ((bound + i64::from(lanes) - 1) / i64::from(lanes)) as u64;
     let (vectors, invocations) = (vectors.next_power_of_two() as i64, kernel.invocations());
@@ -142,17 +140,15 @@ fn split_coordinates(sizes: &[Size]) -> Result<(usize, Vec<(usize, i64)>), Decli
 /// The widest vectors of columns in which all ops can be computed, and that the results, and an input, are accessed by.
 fn choose_lanes(
     body: &Evaluator<'_, '_>,
-    ops: &[&TileOp],
-    (op, column): (&TileOp, usize),
-    columns: &Size,
+    fused: &Fused,
+    (column, columns): (usize, &Size),
     kernel: &FittedChoice,
 ) -> u32 {
     let evaluator = Evaluator { along: Some(column), ..body.clone() };
-    let vectors =
-        |o: &&TileOp| if std::ptr::eq(*o, op) { is_vectorizable_with(o, &PACKED) } else { is_vectorizable(o) };
-    if !ops.iter().all(vectors) {
+    if !are_vectorizable(fused) {
         return 1;
     }
+    let (ops, op) = (fused.ops(), fused.op);
     let fits = |lanes: u32| {
         let writes = |o: &&TileOp| o.outputs().iter().all(|output| reach(&evaluator, o, output, lanes) == Reach::Wide);
         let inputs = || op.operands[..op.num_inputs].iter().map(|input| reach(&evaluator, op, input, lanes));

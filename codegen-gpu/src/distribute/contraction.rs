@@ -43,8 +43,7 @@ use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use super::types::is_short_float;
 use axes::{Axes, Extent, Input};
 use monopour_contract::KernelClass;
-use monopour_ir::ops;
-use monopour_ir::{Diagnostics, Type};
+use monopour_ir::{Diagnostics, Op, Type, ops};
 use monopour_program::GpuDescription;
 use plan::Plan;
 use sides::{Choice, Setting, Side};
@@ -90,8 +89,8 @@ fn plan<'c, 'm>(
     let Some((group, before_tile)) = groups.split_last() else { return Err(Declined::NotOneReduction) };
     let padded = padded_inputs(model, before_tile)?;
     let fused = Fused::of(model, group).ok_or(Declined::NotOneReduction)?;
-    let (ops, op) = (fused.ops(), fused.op);
-    if !are_alike(op.outputs()) || !ops.iter().all(|op| is_plain(op)) {
+    let op = fused.op;
+    if !is_plain(&fused) {
         return Err(Declined::NotPlain);
     }
     let written = fused.written_before(model);
@@ -99,7 +98,7 @@ fn plan<'c, 'm>(
     let (axes, shared_lanes) = shared_axes(body, op, &inputs, kernel)?;
     let evaluator = &Evaluator { along: axes.column, ..body.clone() };
     let (rows, columns) = (axes.rows(), axes.columns());
-    let widest = widest_lanes(&ops, op, kernel);
+    let widest = widest_lanes(&fused, kernel);
     let lanes = column_lanes(evaluator, fused.last(), &axes, shared_lanes, widest);
     let in_turn = device.is_cpu_adapter();
     let results = if in_turn { 1 } else { op.outputs().len() };
@@ -113,11 +112,15 @@ fn plan<'c, 'm>(
     Ok(Plan { class: kernel.class, prologue, padded, fused, axes, rows, columns, choice, lanes, tile, in_turn, stages })
 }
 
-/// The most lanes of an access that the bodies allow: those of 8 and 16 bits are packed in the op with reductions alone.
-fn widest_lanes(ops: &[&TileOp], op: &TileOp, kernel: &FittedChoice) -> u32 {
-    let vectors =
-        |o: &&TileOp| if std::ptr::eq(*o, op) { is_vectorizable_with(o, &PACKED) } else { is_vectorizable(o) };
-    match ops.iter().all(vectors) {
+/// Whether all bodies can be computed on vectors: of 8 and 16 bits, which are packed, in the op with reductions alone.
+pub(super) fn are_vectorizable(fused: &Fused) -> bool {
+    let mut around = fused.before.iter().chain(&fused.after);
+    is_vectorizable_with(fused.op, &PACKED) && around.all(|op| is_vectorizable(op))
+}
+
+/// The most lanes of an access that the bodies allow.
+fn widest_lanes(fused: &Fused, kernel: &FittedChoice) -> u32 {
+    match are_vectorizable(fused) {
         // Workgroup memory has no wider vectors.
         true if kernel.staged => kernel.vector_width.min(4),
         true => kernel.vector_width,
@@ -178,18 +181,18 @@ fn element_bytes(evaluator: &Evaluator<'_, '_>, slice: usize) -> u64 {
     evaluator.model.slices[slice].element.element_size_bytes().unwrap_or(4).max(4)
 }
 
+/// Whether all ops are arithmetic on scalars outside of loops, and the results of the one with reductions indexed alike.
+pub(super) fn is_plain(fused: &Fused) -> bool {
+    let is_arithmetic = |op: &Op| op.is(ops::linalg::YIELD) || matches!(op.dialect(), "arith" | "math");
+    are_alike(fused.op.outputs())
+        && fused.ops().iter().all(|op| op.body.is_none_or(|body| body.ops().iter().all(is_arithmetic)))
+}
+
 /// Whether all results are indexed by the loops of the first.
-pub(super) fn are_alike(outputs: &[Operand]) -> bool {
+fn are_alike(outputs: &[Operand]) -> bool {
     let same =
         |o: &Operand| o.map.len() == outputs[0].map.len() && o.map.iter().zip(&outputs[0].map).all(|(a, b)| a == b);
     !outputs.is_empty() && outputs.iter().all(same)
-}
-
-/// Arithmetic on scalars outside of loops.
-pub(super) fn is_plain(op: &TileOp) -> bool {
-    op.body.is_none_or(|body| {
-        body.ops().iter().all(|o| o.is(ops::linalg::YIELD) || matches!(o.dialect(), "arith" | "math"))
-    })
 }
 
 /// Whether an input's elements can be shuffled between lanes.
