@@ -157,6 +157,33 @@ fn columns() {
     }
 }
 
+/// Partial results of one element pass through workgroup memory together, or the kernel is another one.
+#[test]
+fn columns_of_several_results() {
+    let kernel = r#"class = "column", workgroup_size = array<i32: 1024, 1, 1>, register_tile = array<i64: 1>, vector_width = 1 : i64, share = "none""#;
+    let (x, y) = (format!("memref<4096x8xf32, {G}>"), format!("memref<8xf32, {G}>"));
+    // A result takes 4 KiB of the device's 16.
+    for (results, expected) in
+        [(4, ("columns", "")), (5, ("fallback", "partial results need 20480 bytes of workgroup memory"))]
+    {
+        let list = |part: &dyn Fn(usize) -> String| (1..=results).map(part).collect::<Vec<_>>();
+        let body = format!(
+            "  linalg.generic {{indexing_maps = [affine_map<(k, j) -> (k, j)>, {}], iterator_types = [\"reduction\", \"parallel\"]}} \
+             ins(%a0 : {x}) outs({} : {}) {{\n  ^bb0(%x: f32, {}):\n{}    linalg.yield {} : {}\n  }}\n",
+            list(&|_| "affine_map<(k, j) -> (j)>".to_owned()).join(", "),
+            list(&|i| format!("%a{i}")).join(", "),
+            list(&|_| y.clone()).join(", "),
+            list(&|i| format!("%o{i}: f32")).join(", "),
+            list(&|i| format!("    %r{i} = arith.addf %o{i}, %x : f32\n")).concat(),
+            list(&|i| format!("%r{i}")).join(", "),
+            list(&|_| "f32".to_owned()).join(", "),
+        );
+        let args: Vec<String> = [vec![x.clone()], list(&|_| y.clone())].concat();
+        let (_, report, _) = compile(&outlined(&args, &[1], kernel, &body), &lavapipe()).expect("it compiles");
+        assert_eq!((report.kernels[0].strategy, report.kernels[0].declined.as_str()), expected, "{results} results");
+    }
+}
+
 /// Declined bodies are still computed.
 #[test]
 fn declined_bodies() {

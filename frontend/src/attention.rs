@@ -157,18 +157,15 @@ pub(crate) fn is_of_halves(dispatch: &Dispatch) -> bool {
     let reduces = |op: &Op| linalg::parallel_loops(*op).is_some_and(|p| p.contains(&false));
     let values = dispatch.ops.iter().rev().map(|(op, _)| *op).find(reduces);
     let Some((scores, values)) = dispatch.find(Role::Scores).zip(values) else { return false };
-    let half = Type::f16(scores.context());
     // The loop of a head's elements is the last one of the scores, and the last but one of the values.
     let halves = |op: Op, from_end: usize| -> Option<usize> {
         let (body, maps) = (op.body()?, linalg::indexing_maps(op)?);
         let along = maps.first()?.num_dims().checked_sub(from_end)?;
-        let of_halves = |value: &Value| {
-            let extension = value.defining_op().filter(|op| op.is(ops::arith::EXTF))?;
-            let (_, position) = extension.operand(0).as_block_arg()?;
-            let contiguous = maps.get(position)?.dim_positions()?.last() == Some(&along);
-            (contiguous && extension.operand(0).ty() == half).then_some(())
+        let of_halves = |factor: &&Value| {
+            let map = bodies::extended_half(body, **factor).and_then(|position| maps.get(position));
+            map.and_then(|map| map.dim_positions()).is_some_and(|dims| dims.last() == Some(&along))
         };
-        Some(MultiplyAdd::of(body)?.factors.iter().filter(|f| of_halves(f).is_some()).count())
+        Some(MultiplyAdd::of(body)?.factors.iter().filter(of_halves).count())
     };
     halves(scores, 1) == Some(2) && halves(values, 2) == Some(1)
 }

@@ -8,8 +8,7 @@ use crate::kernel::FEW_COLUMNS;
 use crate::linalg::{self, Loops, known};
 use crate::products;
 use monopour_contract::{KernelChoice, KernelClass};
-use monopour_ir::ops;
-use monopour_ir::{AffineMap, Associative, DYNAMIC, Op};
+use monopour_ir::{AffineMap, DYNAMIC, Op, Type, bodies, ops};
 use monopour_program::GpuDescription;
 
 /// Bytes of a line of memory, which neighbouring invocations read together.
@@ -30,16 +29,11 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -
     if gpu.is_cpu_adapter() || !reduces_across(op) {
         return None;
     }
-    let extents = linalg::loops(op)?.extents;
-    let parallel = linalg::parallel_loops(op)?;
-    let length = product(&extents, &parallel, false);
-    (length >= LONG).then_some(())?;
-    let tile = |column: usize, size: i64| {
-        let mut tile: Vec<i64> = loops.tileable.iter().map(|can| i64::from(*can)).collect();
-        tile[column] = size;
-        tile
-    };
+    let (extents, parallel) = (linalg::loops(op)?.extents, linalg::parallel_loops(op)?);
+    let reductions = extents.iter().zip(parallel).filter(|(_, parallel)| !parallel);
+    let length = reductions.map(|(extent, _)| known(*extent)).product();
     let column = (0..loops.extents.len()).rev().find(|d| loops.tileable[*d])?;
+    let tile = loops.tileable.iter().map(|can| i64::from(*can)).collect();
     split(op, tile, (column, loops), (length, 1), gpu)
 }
 
@@ -67,26 +61,22 @@ pub(crate) fn choose_product(
     if gpu.is_cpu_adapter() || !across || !is_skinny || !loops.tileable[column] {
         return None;
     }
-    let length: i64 = roles.k.iter().map(|d| all.get(*d).map_or(1, |e| known(*e))).product();
-    (length >= LONG).then_some(())?;
-    let tile = |column: usize, size: i64| {
-        let mut tile = vec![0; loops.extents.len()];
-        for d in roles.batch.iter().chain(&roles.n) {
-            tile[*d] = 1;
-        }
-        for d in &roles.m {
-            tile[*d] = known(loops.extents[*d]);
-        }
-        tile[column] = size;
-        tile
-    };
+    let length = roles.k.iter().map(|d| all.get(*d).map_or(1, |e| known(*e))).product();
+    let mut tile = vec![0; loops.extents.len()];
+    for d in roles.batch.iter().chain(&roles.n) {
+        tile[*d] = 1;
+    }
+    for d in &roles.m {
+        tile[*d] = known(loops.extents[*d]);
+    }
     split(op, tile, (column, loops), (length, rows), gpu)
 }
 
-/// Tiles of as many columns as a line of memory has, and invocations that fill the device.
+/// Tiles of as many columns as a line of memory has, of the given sizes along the other loops, and invocations that fill
+/// the device. `None` for a short reduction, and where the device has no room for the partial results.
 fn split(
     op: Op,
-    tile: impl Fn(usize, i64) -> Vec<i64>,
+    mut tile: Vec<i64>,
     (column, loops): (usize, &Loops),
     (length, rows): (i64, i64),
     gpu: &GpuDescription,
@@ -95,19 +85,18 @@ fn split(
     let width = [4, 2, 1].into_iter().find(|w| columns == DYNAMIC || columns % w == 0).unwrap_or(1);
     let bytes = element_bytes(op)?;
     let vectors = (LINE_BYTES / (width * bytes)).clamp(1, 32).min(power_of_two((known(columns) + width - 1) / width));
-    let tiles = tile(column, vectors * width);
-    let workgroups = tiles.iter().zip(&loops.extents).filter(|(t, _)| **t > 0);
+    tile[column] = vectors * width;
+    let workgroups = tile.iter().zip(&loops.extents).filter(|(t, _)| **t > 0);
     let workgroups: i64 = workgroups.map(|(t, extent)| (known(*extent) + t - 1) / t).product();
-    let results = op.num_results() as i64;
-    let of_memory = i64::from(gpu.limits.max_workgroup_storage_bytes) / (width * 4 * results);
+    let of_memory = i64::from(gpu.limits.max_workgroup_storage_bytes) / partial_bytes(op, width);
     let most = of_memory.min(i64::from(gpu.limits.max_workgroup_invocations)).min(1_024);
     // With several rows the registers of fewer invocations are the limit.
     let most = if rows > 2 { most.min(256) } else { most };
+    if length < LONG || most < vectors {
+        return None;
+    }
     let filling = FULL / (workgroups * vectors).max(1);
-    let (least, most) = ((LEAST / vectors).max(1), most / vectors);
-    // A device without room for a vector of each invocation.
-    (most > 0).then_some(())?;
-    let groups = filling.max(least).min(most).min((length / FEWEST).max(1));
+    let groups = filling.max(LEAST / vectors).min(most / vectors).min(length / FEWEST);
     let groups = 1 << groups.ilog2();
     let choice = KernelChoice {
         class: KernelClass::Column,
@@ -116,16 +105,19 @@ fn split(
         vector_width: width,
         ..KernelChoice::default()
     };
-    Some((tiles, choice))
+    Some((tile, choice))
 }
 
 fn power_of_two(n: i64) -> i64 {
     (n.max(1) as u64).next_power_of_two() as i64
 }
 
-/// The product of the known extents of the parallel loops, or of the others.
-fn product(extents: &[i64], parallel: &[bool], of_parallel: bool) -> i64 {
-    extents.iter().zip(parallel).filter(|(_, p)| **p == of_parallel).map(|(e, _)| known(*e)).product()
+/// Bytes of an invocation's partial results in workgroup memory: vectors of so many elements, which are scalars if they
+/// have more than four bytes.
+fn partial_bytes(op: Op, width: i64) -> i64 {
+    let bytes = |ty: Type| ty.element().element_size_bytes().map_or(4, |bytes| bytes.max(4) as i64);
+    let widest = op.results().iter().map(|result| bytes(result.ty())).max().unwrap_or(4);
+    (4 * width).max(widest) * op.num_results() as i64
 }
 
 /// Bytes of an element of the largest input.
@@ -161,24 +153,14 @@ fn is_across_packed(op: Op) -> bool {
     let Some(maps) = linalg::indexing_maps(op) else { return false };
     let (inputs, outputs) = maps.split_at(linalg::num_inputs(op));
     let Some(last) = outputs.first().and_then(|map| map.dim_positions()?.last().copied()) else { return false };
-    let is_bare = |map: &AffineMap| {
-        let mut results = map.results();
-        let end = results.pop().map(|e| e.dims());
-        results.iter().all(|e| !e.dims().contains(&last)) && end.is_some()
+    let is_only_last = |map: &AffineMap| {
+        let positions = map.results();
+        positions.split_last().is_none_or(|(_, before)| before.iter().all(|e| !e.dims().contains(&last)))
     };
-    inputs.len() > 2 && inputs.iter().all(is_bare) && combines(op) && op.find_all(ops::linalg::INDEX).is_empty()
+    inputs.len() > 2 && inputs.iter().all(is_only_last) && combines(op) && op.find_all(ops::linalg::INDEX).is_empty()
 }
 
-/// Whether every result is an associative op of its old value and of what depends on none.
+/// Whether every result is combined by an associative op.
 fn combines(op: Op) -> bool {
-    let Some((body, end)) = op.body().and_then(|body| Some((body, body.terminator()?))) else { return false };
-    let first = linalg::num_inputs(op);
-    (0..op.num_results()).all(|result| {
-        let old = body.arg(first + result);
-        let combine = end.operand(result).defining_op().filter(|combine| combine.block() == Some(body));
-        combine.is_some_and(|combine| {
-            let once = combine.operands().iter().filter(|v| **v == old).count() == 1;
-            Associative::of(combine).is_some() && once && old.uses().len() == 1 && combine.result(0).uses().len() == 1
-        })
-    })
+    op.body().is_some_and(|body| (0..op.num_results()).all(|result| bodies::combination(body, result).is_some()))
 }

@@ -1,8 +1,8 @@
 //! Tiles of convolutions on hardware: the positions of images are one dimension of a product, whose other one is the channels.
 //!
 //! ```text
-//! generic (b, y, x, c, i, j, q), 32 images of 14 x 14, 256 channels    tile [8, 1, 14, 128]: 112 positions, 7 for each of
-//!                                                                      16 x 16 invocations, with 8 channels
+//! generic (b, y, x, c, i, j, q), 32 images of 14 x 14, 256 channels    tile [16, 2, 2, 64]: 64 positions, 8 for each of
+//!                                                                      8 x 16 invocations, with 4 channels
 //! ```
 //!
 //! A tile is a box of images, rows and columns: of about one size, so that tiles at the ends leave little idle.
@@ -61,7 +61,7 @@ pub(crate) struct ImageTile {
 }
 
 impl ImageTile {
-    /// Of a tile.
+    /// Positions and channels of a tile that the invocations have together, at most.
     pub fn positions_and_channels(&self) -> [i64; 2] {
         [0, 1].map(|i| self.layout.invocations[i] * self.layout.registers[i])
     }
@@ -118,22 +118,24 @@ fn time(layout: &Layout, tiles: i64, is_ragged: bool) -> i64 {
     own * (subgroups * term + read) * (16 + 64 / at_once)
 }
 
-/// Boxes of at most `most` positions, those of the longest lines first. Lines have at least `least` positions where they
+/// Boxes of at most `most` positions, at least one, those of the longest lines first. Lines have at least `least` positions where they
 /// can; images of a batch of unknown size are alone.
 fn boxes(extents: &[i64], (most, least): (i64, i64)) -> Vec<Vec<i64>> {
     let Some((last, others)) = extents.split_last() else { return vec![vec![]] };
+    let last = if *last == DYNAMIC { 1 } else { (*last).max(1) };
+    let mut size = last.min(most);
+    // Of the outermost extent the largest size alone.
+    let least = if others.is_empty() { size } else { least.min(last) };
     let mut out = vec![];
-    let mut size = if *last == DYNAMIC { 1 } else { (*last).clamp(1, most.max(1)) };
-    let least = if others.is_empty() { most } else { least };
     loop {
         // Tiles of about one size.
-        let count = if *last == DYNAMIC { 1 } else { div_up(*last, size) };
-        size = if *last == DYNAMIC { 1 } else { div_up(*last, count) };
+        let count = div_up(last, size);
+        size = div_up(last, count);
         for outer in boxes(others, (most / size, 1)) {
             out.push([outer, vec![size]].concat());
         }
-        let next = div_up(*last, count + 1).min(size - 1);
-        if next < least.min(*last).max(1) {
+        let next = div_up(last, count + 1).min(size - 1);
+        if next < least {
             return out;
         }
         size = next;
@@ -152,27 +154,27 @@ fn is_ragged(extents: &[i64], boxed: &[i64]) -> bool {
 }
 
 fn div_up(a: i64, b: i64) -> i64 {
-    (a + b - 1) / b.max(1)
+    (a + b - 1) / b
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The loops of a convolution of batches, lines and columns to channels: those of the image, and of the channels.
+    fn roles(image: [usize; 2], channels: usize) -> ConvolutionLoops {
+        let (image, channels) = (image.to_vec(), vec![channels]);
+        ConvolutionLoops { input: 0, batch: vec![0], image, channels, depth: vec![], window: vec![4, 5], k: vec![6] }
+    }
+
+    fn loops(extents: &[i64; 4]) -> Loops {
+        Loops { extents: extents.to_vec(), tileable: vec![true; 4] }
+    }
+
     /// The tile of a convolution of these batches, lines and columns to these channels, which are last.
     fn check(extents: &[i64; 4], expected: &[i64], (invocations, registers): ([i64; 2], [i64; 2])) {
-        let roles = ConvolutionLoops {
-            input: 0,
-            batch: vec![0],
-            image: vec![1, 2],
-            channels: vec![3],
-            depth: vec![],
-            window: vec![4, 5],
-            k: vec![6],
-        };
-        let loops = Loops { extents: extents.to_vec(), tileable: vec![true; 4] };
         let expected = ImageTile { tile: expected.to_vec(), layout: layout(invocations, registers) };
-        assert_eq!(tile(&roles, &loops), Some(expected), "{extents:?}");
+        assert_eq!(tile(&roles([1, 2], 3), &loops(extents)), Some(expected), "{extents:?}");
     }
 
     #[test]
@@ -185,5 +187,27 @@ mod tests {
         check(&[1, 13, 13, 100], &[1, 1, 7, 32], ([8, 8], [1, 4]));
         check(&[DYNAMIC, 7, 7, 512], &[1, 7, 7, 64], ([16, 16], [4, 4]));
         check(&[1, 200, 300, 32], &[1, 8, 20, 32], ([32, 8], [5, 4]));
+    }
+
+    #[test]
+    fn lines_behind_channels_are_most_of_a_sector() {
+        for size in [7, 8, 13, 14, 28, 30, 56] {
+            let found = tile(&roles([2, 3], 1), &loops(&[32, 64, size, size])).expect("it has a tile");
+            assert!(found.tile[3] >= SHORTEST_LINE, "lines of {size}: {:?}", found.tile);
+        }
+        let found = tile(&roles([2, 3], 1), &loops(&[32, 64, 5, 5])).expect("it has a tile");
+        assert_eq!(found.tile[3], 5, "a whole line, if it is shorter");
+    }
+
+    #[test]
+    fn other_convolutions_have_no_tile_of_images() {
+        let images = roles([1, 2], 3);
+        for extents in [[8, DYNAMIC, 14, 64], [8, 14, DYNAMIC, 64], [8, 14, 14, 15], [8, 14, 14, DYNAMIC]] {
+            assert_eq!(tile(&images, &loops(&extents)), None, "{extents:?}");
+        }
+        let whole = Loops { tileable: vec![true, true, false, true], ..loops(&[8, 14, 14, 64]) };
+        assert_eq!(tile(&images, &whole), None, "lines are not cut");
+        let depthwise = ConvolutionLoops { depth: vec![3], channels: vec![], ..images };
+        assert_eq!(tile(&depthwise, &loops(&[8, 14, 14, 64])), None, "depthwise");
     }
 }

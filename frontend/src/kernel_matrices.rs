@@ -7,14 +7,7 @@ use crate::linalg::{self, known};
 use crate::products;
 use monopour_contract::{KernelChoice, KernelClass, Sharing};
 use monopour_ir::{DYNAMIC, Op, Type, Value};
-use monopour_program::{GpuDescription, GpuFeature};
-
-/// Lanes of a subgroup, where subgroups multiply matrices of halves.
-fn subgroup_lanes(gpu: &GpuDescription) -> Option<i64> {
-    let needed = [GpuFeature::CooperativeMatrix, GpuFeature::PassthroughShaders];
-    let is_there = needed.iter().all(|feature| gpu.has(*feature)) && !gpu.has_wide_halves();
-    gpu.exact_subgroup_size().filter(|_| is_there).map(i64::from)
-}
+use monopour_program::GpuDescription;
 
 fn is_half(value: Value) -> bool {
     value.ty().element() == Type::f16(value.ty().context())
@@ -27,7 +20,7 @@ pub(crate) fn product(
     extents: &[i64],
     gpu: &GpuDescription,
 ) -> Option<(i64, KernelChoice)> {
-    let lanes = subgroup_lanes(gpu)?;
+    let lanes = i64::from(gpu.cooperative_lanes()?);
     let of_halves = op.num_results() == 1
         && linalg::num_inputs(op) == 2
         && (0..2).all(|i| is_half(op.operand(i)))
@@ -58,7 +51,7 @@ pub(crate) fn product(
 /// Attention of halves on cooperative matrices: sixteen rows of queries for each subgroup.
 pub(crate) fn attention(dispatch: &Dispatch, shape: &Shape, gpu: &GpuDescription) -> Option<(Vec<i64>, KernelChoice)> {
     // Two invocations have a row.
-    let lanes = subgroup_lanes(gpu).filter(|lanes| *lanes == 32)?;
+    let lanes = gpu.cooperative_lanes().filter(|lanes| *lanes == 32).map(i64::from)?;
     let query = shape.query.filter(|query| shape.rows[*query] >= 16)?;
     let sizes = [shape.size, shape.width];
     let of_matrices = sizes.iter().all(|size| matches!(size, 32 | 64 | 96 | 128)) && shape.keys > 0;

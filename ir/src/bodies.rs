@@ -7,9 +7,11 @@
 //! ```
 //!
 //! `guarded(m)` is `m`, and 0 where `m` is negative infinity.
+//!
+//! And of reductions of any kind: `combine(out, a)`, `combine(combine(out, a), b)`, by an associative op.
 
 use crate::typed::arith::CmpFPredicate;
-use crate::{Block, Op, Value, ops};
+use crate::{Associative, Block, Op, Type, Value, ops};
 use std::collections::BTreeSet;
 
 /// The body `out + a * b` of a sum of products; `out` is the last argument, and no factor depends on it.
@@ -147,6 +149,35 @@ pub fn arguments<'c>(body: Block<'c>, value: Value<'c>) -> Option<BTreeSet<usize
     Some(found)
 }
 
+/// The position of the f16 argument of a body that a value is the extension of, if it is one.
+pub fn extended_half(body: Block, value: Value) -> Option<usize> {
+    let extension = value.defining_op().filter(|op| op.is(ops::arith::EXTF))?;
+    let half = extension.operand(0);
+    argument(body, half).filter(|_| half.ty() == Type::f16(half.ty().context()))
+}
+
+/// The associative op by which a body combines the old value of a result, an argument, with others, of which none depends
+/// on it. It may combine several, one after the other; the op is the last one. `None` where the old value, what is combined
+/// with it so far, or the result has other readers.
+pub fn combination<'c>(body: Block<'c>, result: usize) -> Option<Op<'c>> {
+    let end = body.terminator().filter(|end| result < end.num_operands())?;
+    let old = body.arg(body.num_args().checked_sub(end.num_operands())? + result);
+    let last = end.operand(result).defining_op().filter(|op| op.block() == Some(body))?;
+    let is_read_once = old.uses().len() == 1 && last.result(0).uses().len() == 1;
+    (Associative::of(last).is_some() && is_read_once && accumulates(last, old)).then_some(last)
+}
+
+/// Whether an op combines a value with an old one, or with what ops of its name have combined with it before.
+fn accumulates<'c>(op: Op<'c>, old: Value<'c>) -> bool {
+    let operands = op.operands();
+    let of_old = operands.iter().filter(|value| **value == old).count();
+    let earlier = |value: &Value<'c>| {
+        let before = value.defining_op().filter(|before| before.name() == op.name() && before.block() == op.block());
+        before.is_some_and(|before| value.uses().len() == 1 && accumulates(before, old))
+    };
+    of_old == 1 || (of_old == 0 && operands.iter().any(earlier))
+}
+
 /// The number that a value is, if it is a constant.
 pub fn constant(value: Value) -> Option<f64> {
     let op = value.defining_op().filter(|op| op.is(ops::arith::CONSTANT))?;
@@ -178,8 +209,12 @@ mod tests {
 
     /// The result of `read` on the body of a function of f32 arguments.
     fn of<T: std::fmt::Debug>(args: usize, text: &str, read: impl Fn(Block) -> T) -> T {
+        of_types(&vec!["f32"; args], text, read)
+    }
+
+    fn of_types<T: std::fmt::Debug>(args: &[&str], text: &str, read: impl Fn(Block) -> T) -> T {
         Context::scope(|cx| {
-            let args: Vec<String> = (0..args).map(|i| format!("%{i}: f32")).collect();
+            let args: Vec<String> = args.iter().enumerate().map(|(i, ty)| format!("%{i}: {ty}")).collect();
             let source = format!("func.func @f({}) -> f32 {{\n{text}\nreturn %r : f32\n}}", args.join(", "));
             let module = Module::parse(cx, source.as_bytes(), "bodies").expect("the text parses");
             read(module.functions()[0].body().expect("the function has a body"))
@@ -241,6 +276,43 @@ mod tests {
         assert_eq!(quotient(guarded), Some(Quotient { power: 0, sum: 1, is_plain: false }));
         for other in ["%r = arith.divf %0, %0 : f32", "%r = arith.divf %0, %z : f32", "%r = arith.subf %0, %1 : f32"] {
             assert_eq!(quotient(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn extensions_of_f16_arguments() {
+        let half = |text: &str| {
+            of_types(&["f32", "f16", "bf16"], text, |body| yielded(body).and_then(|value| extended_half(body, value)))
+        };
+        assert_eq!(half("%r = arith.extf %1 : f16 to f32"), Some(1));
+        for other in [
+            "%r = arith.addf %0, %0 : f32",
+            "%r = arith.extf %2 : bf16 to f32",
+            "%h = arith.addf %1, %1 : f16\n%r = arith.extf %h : f16 to f32",
+        ] {
+            assert_eq!(half(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn combinations_of_several_terms() {
+        let found = |text: &str| of(2, text, |body| combination(body, 0).map(|op| op.name().to_owned()));
+        for (text, name) in [
+            ("%r = arith.addf %0, %1 : f32", "arith.addf"),
+            ("%e = math.exp %0 : f32\n%r = arith.maximumf %1, %e : f32", "arith.maximumf"),
+            ("%e = math.exp %0 : f32\n%s = arith.addf %1, %0 : f32\n%r = arith.addf %e, %s : f32", "arith.addf"),
+        ] {
+            assert_eq!(found(text), Some(name.to_owned()), "{text}");
+        }
+        for other in [
+            "%r = arith.subf %1, %0 : f32",
+            "%r = arith.addf %1, %1 : f32",
+            "%e = math.exp %1 : f32\n%r = arith.addf %0, %e : f32",
+            "%e = math.exp %1 : f32\n%r = arith.addf %1, %e : f32",
+            "%s = arith.mulf %1, %0 : f32\n%r = arith.addf %s, %0 : f32",
+            "%s = arith.addf %1, %0 : f32\n%r = arith.addf %s, %s : f32",
+        ] {
+            assert_eq!(found(other), None, "{other}");
         }
     }
 }

@@ -302,6 +302,15 @@ impl GpuDescription {
         let fixed = self.subgroup_min_size == self.subgroup_max_size && self.subgroup_min_size > 0;
         (fixed && self.has(GpuFeature::Subgroup)).then_some(self.subgroup_min_size)
     }
+
+    /// Lanes of the subgroups that multiply cooperative matrices; `None` on devices where kernels have none.
+    ///
+    /// The kernels assume one size of subgroups and arithmetic of f16, and run as SPIR-V without translation.
+    pub fn cooperative_lanes(&self) -> Option<u32> {
+        let needed = [GpuFeature::CooperativeMatrix, GpuFeature::PassthroughShaders];
+        let fits = needed.iter().all(|feature| self.has(*feature)) && !self.has_wide_halves();
+        self.exact_subgroup_size().filter(|_| fits)
+    }
 }
 
 /// A CPU, as input of the code generator.
@@ -461,4 +470,31 @@ fn host_has(feature: &str) -> bool {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn host_has(_feature: &str) -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cooperative_matrices_need_all_that_their_kernels_assume() {
+        use GpuFeature::{CooperativeMatrix, F16, PassthroughShaders, Subgroup};
+        let device = GpuDescription {
+            features: vec![Subgroup, F16, CooperativeMatrix, PassthroughShaders],
+            subgroup_min_size: 32,
+            subgroup_max_size: 32,
+            ..GpuDescription::portable()
+        };
+        assert_eq!(device.cooperative_lanes(), Some(32));
+        for needed in &device.features {
+            let features = device.features.iter().copied().filter(|feature| feature != needed).collect();
+            let lacking = GpuDescription { features, ..device.clone() };
+            assert_eq!(lacking.cooperative_lanes(), None, "without {needed:?}");
+        }
+        let lacking = GpuDescription { subgroup_max_size: 64, ..device.clone() };
+        assert_eq!(lacking.cooperative_lanes(), None, "subgroups of two sizes");
+        let lacking = GpuDescription { device_type: DeviceType::Cpu, ..device.clone() };
+        assert_eq!(lacking.cooperative_lanes(), None, "a software adapter");
+        assert_eq!(device.without_trust().cooperative_lanes(), None, "without trust");
+    }
 }

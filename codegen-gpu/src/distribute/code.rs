@@ -2,7 +2,8 @@
 
 use monopour_ir::ops;
 use monopour_ir::typed::arith::CmpIPredicate;
-use monopour_ir::typed::gpu::Dimension;
+use monopour_ir::typed::gpu::{AddressSpace, Dimension};
+use monopour_ir::typed::memref;
 use monopour_ir::{
     Attr, Block, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Region, Rewriter, Type, Value,
 };
@@ -326,6 +327,16 @@ impl<'c, 'r> Code<'c, 'r> {
         let value = if ty.is_float() { Attr::float(ty, 0.0) } else { Attr::int(ty, 0) };
         let spec = OpSpec::new(ops::arith::CONSTANT, self.loc).results(&[ty]).attr("value", value);
         self.rw.create(spec).expect("invariant: a constant fits its type").result(0)
+    }
+    /// Memory that the invocations of a workgroup share; diagnostics about it are at `loc`.
+    pub(super) fn workgroup_buffer(
+        &mut self,
+        loc: Location<'c>,
+        element: Type<'c>,
+        elements: i64,
+    ) -> Result<Value<'c>, Diagnostics> {
+        let ty = Type::memref(&[elements], element, AddressSpace::Workgroup.to_attr(self.cx));
+        Ok(self.create(memref::alloca(loc, &[], ty))?.result(0))
     }
     /// Loads `lanes` elements at a linear index.
     pub(super) fn load(&mut self, buffer: Value<'c>, index: Value<'c>, lanes: u32) -> Value<'c> {

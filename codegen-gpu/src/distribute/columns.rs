@@ -20,13 +20,13 @@ mod write;
 
 use super::code::Code;
 use super::combine::{self, Combine};
-use super::contraction::{are_alike, is_plain};
+use super::contraction::{are_vectorizable, is_plain};
 use super::elementwise::argument_lanes;
-use super::evaluate::{Evaluator, Reach, is_vectorizable, is_vectorizable_with};
+use super::evaluate::{Evaluator, Reach};
 use super::fitted::FittedChoice;
-use super::groups;
+use super::groups::{self, Fused};
 use super::locals::Scratch;
-use super::model::{Base, Operand, Size, Source, TileOp};
+use super::model::{Model, Operand, Size, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use monopour_contract::KernelClass;
 use monopour_ir::Diagnostics;
@@ -34,15 +34,10 @@ use monopour_program::GpuDescription;
 
 /// Most elements of the results' other dimensions, as a register of each is held.
 const MAX_HELD: i64 = 8;
-/// Widths of integers that are packed in words.
-const PACKED: [u32; 2] = [8, 16];
 
 /// A planned reduction of columns.
 struct Plan<'c, 'm> {
-    /// Ops before, the op with the reduction, ops after.
-    before: Vec<&'m TileOp<'c>>,
-    op: &'m TileOp<'c>,
-    after: Vec<&'m TileOp<'c>>,
+    fused: Fused<'c, 'm>,
     /// Per result.
     combines: Vec<Combine<'c>>,
     /// The coordinate of the columns, and their number.
@@ -55,7 +50,7 @@ struct Plan<'c, 'm> {
     /// Vectors of the columns side by side, and the invocations that share each: powers of two.
     vectors: i64,
     groups: i64,
-    /// Partial results that pass through workgroup memory at a time.
+    /// Partial results that pass through workgroup memory at a time: of whole elements.
     at_once: usize,
 }
 
@@ -88,16 +83,12 @@ fn plan<'c, 'm>(
     }
     let groups = groups::split(model);
     let [group] = &groups[..] else { return Err(Declined::SeparateGroups) };
-    let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
-    let mut reductions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
-    let (Some((at, op)), None) = (reductions.next(), reductions.next()) else {
-        return Err(Declined::NotOneReduction);
-    };
-    let (before, after) = (ops[..at].to_vec(), ops[at + 1..].to_vec());
-    if group.serial || !are_alike(op.outputs()) || !ops.iter().all(|op| is_plain(op)) {
+    let fused = Fused::of(model, group).ok_or(Declined::NotOneReduction)?;
+    let op = fused.op;
+    if group.serial || !is_plain(&fused) {
         return Err(Declined::NotPlain);
     }
-    if reads_what_is_written(body, op, &before) {
+    if reads_what_is_written(model, &fused) {
         return Err(Declined::InputComputed);
     }
     let combines = combine::of_reduction(op).ok_or(Declined::NotAssociative)?;
@@ -106,7 +97,7 @@ fn plan<'c, 'm>(
     }
     let (column, held) = split_coordinates(&group.sizes)?;
     let columns = group.sizes[column];
-    let lanes = choose_lanes(body, &ops, (op, column), &columns, kernel);
+    let lanes = choose_lanes(body, &fused, (column, &columns), kernel);
     let bound = columns.facts.bound.ok_or(Declined::UnboundedTile)?.max(1);
     let vectors = ((bound + i64::from(lanes) - 1) / i64::from(lanes)) as u64;
     let (vectors, invocations) = (vectors.next_power_of_two() as i64, kernel.invocations());
@@ -115,24 +106,22 @@ fn plan<'c, 'm>(
     }
     let element = |c: &Combine| c.element.element_size_bytes().unwrap_or(4).max(4);
     let widest = combines.iter().map(element).max().unwrap_or(4);
-    let bytes = widest * u64::from(lanes) * invocations as u64;
-    let at_once = (u64::from(device.limits.max_workgroup_storage_bytes) / bytes) as usize;
+    // All results of an element pass in one batch.
+    let bytes = widest * u64::from(lanes) * invocations as u64 * combines.len() as u64;
+    let at_once = (u64::from(device.limits.max_workgroup_storage_bytes) / bytes) as usize * combines.len();
     if at_once == 0 {
         return Err(Declined::WorkgroupMemory(bytes));
     }
     let groups = invocations / vectors;
-    Ok(Plan { before, op, after, combines, column, columns, held, lanes, vectors, groups, at_once })
+    Ok(Plan { fused, combines, column, columns, held, lanes, vectors, groups, at_once })
 }
 
 /// Whether an input of the reduction lies in a buffer that the group writes.
-fn reads_what_is_written(body: &Evaluator<'_, '_>, op: &TileOp, before: &[&TileOp]) -> bool {
-    let base = |source: Source| match source {
-        Source::Slice(slice) => Some(body.model.slices[slice].base),
-        Source::Scalar(_) => None,
-    };
-    let outputs = before.iter().flat_map(|op| op.outputs()).chain(op.outputs());
-    let written: Vec<Base> = outputs.filter_map(|o| base(o.source)).collect();
-    op.operands[..op.num_inputs].iter().filter_map(|o| base(o.source)).any(|base| written.contains(&base))
+fn reads_what_is_written<'c>(model: &Model<'c>, fused: &Fused<'c, '_>) -> bool {
+    let bases = |operands: &[Operand<'c>]| operands.iter().filter_map(|o| model.base(o.source)).collect::<Vec<_>>();
+    let (inputs, outputs) = fused.op.operands.split_at(fused.op.num_inputs);
+    let written = [fused.written_before(model), bases(outputs)].concat();
+    bases(inputs).iter().any(|base| written.contains(base))
 }
 
 /// The coordinate of the columns, the last one of more than one element, and the others of which several are held.
@@ -151,17 +140,15 @@ fn split_coordinates(sizes: &[Size]) -> Result<(usize, Vec<(usize, i64)>), Decli
 /// The widest vectors of columns in which all ops can be computed, and that the results, and an input, are accessed by.
 fn choose_lanes(
     body: &Evaluator<'_, '_>,
-    ops: &[&TileOp],
-    (op, column): (&TileOp, usize),
-    columns: &Size,
+    fused: &Fused,
+    (column, columns): (usize, &Size),
     kernel: &FittedChoice,
 ) -> u32 {
     let evaluator = Evaluator { along: Some(column), ..body.clone() };
-    let vectors =
-        |o: &&TileOp| if std::ptr::eq(*o, op) { is_vectorizable_with(o, &PACKED) } else { is_vectorizable(o) };
-    if !ops.iter().all(vectors) {
+    if !are_vectorizable(fused) {
         return 1;
     }
+    let (ops, op) = (fused.ops(), fused.op);
     let fits = |lanes: u32| {
         let writes = |o: &&TileOp| o.outputs().iter().all(|output| reach(&evaluator, o, output, lanes) == Reach::Wide);
         let inputs = || op.operands[..op.num_inputs].iter().map(|input| reach(&evaluator, op, input, lanes));

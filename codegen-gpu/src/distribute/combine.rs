@@ -2,8 +2,7 @@
 
 use super::code::Code;
 use super::model::TileOp;
-use monopour_ir::ops;
-use monopour_ir::{Associative, Diagnostics, Op, OpSpec, Type, Value};
+use monopour_ir::{Associative, Diagnostics, Op, OpSpec, Type, Value, bodies, ops};
 
 /// The combining op, and the result's element type.
 #[derive(Clone, Copy, Debug)]
@@ -16,34 +15,13 @@ pub(super) struct Combine<'c> {
 /// One per output, if every result is `combine(result, value)`, or combined with several values, that depend on no result.
 pub(super) fn of_reduction<'c>(op: &TileOp<'c>) -> Option<Vec<Combine<'c>>> {
     let body = op.body?;
-    let end = body.terminator()?;
-    (0..op.outputs().len())
-        .map(|o| {
-            let result = body.arg(op.num_inputs + o);
-            let combine = end.operand(o).defining_op().filter(|d| d.block() == Some(body))?;
-            let kind = Associative::of(combine)?;
-            // Its only use: no value depends on it, and no partial result is used elsewhere.
-            let once = result.uses().len() == 1 && accumulates(combine, result);
-            let yielded = combine.result(0).uses().len() == 1;
-            let element = result.ty();
-            (once && yielded && (element.is_float() || element.integer_width().is_some())).then_some(Combine {
-                op: combine,
-                kind,
-                element,
-            })
-        })
-        .collect()
-}
-
-/// Whether an op combines a value with a result, or with what the same op has combined with it before: several terms.
-fn accumulates<'c>(combine: Op<'c>, result: Value<'c>) -> bool {
-    let operands = combine.operands();
-    let of_result = operands.iter().filter(|v| **v == result).count();
-    let earlier = |value: &Value<'c>| {
-        let before = value.defining_op().filter(|op| op.name() == combine.name() && op.block() == combine.block());
-        before.is_some_and(|op| value.uses().len() == 1 && accumulates(op, result))
+    let combine = |result: usize| {
+        let combine = bodies::combination(body, result)?;
+        let (kind, element) = (Associative::of(combine)?, combine.result(0).ty());
+        let is_number = element.is_float() || element.integer_width().is_some();
+        is_number.then_some(Combine { op: combine, kind, element })
     };
-    of_result == 1 || (of_result == 0 && operands.iter().any(earlier))
+    (0..op.outputs().len()).map(combine).collect()
 }
 
 impl<'c> Combine<'c> {

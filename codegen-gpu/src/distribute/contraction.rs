@@ -33,9 +33,9 @@ mod write;
 
 use super::code::Code;
 use super::elementwise;
-use super::evaluate::{Evaluator, Reach, is_vectorizable, is_vectorizable_with};
+use super::evaluate::{Evaluator, Reach, common_lanes, is_vectorizable, is_vectorizable_with};
 use super::fitted::FittedChoice;
-use super::groups::{self, Group};
+use super::groups::{self, Fused, Group};
 use super::iterations;
 use super::locals::{self, Scratch};
 use super::model::{Base, Model, Operand, Source, TileOp};
@@ -43,8 +43,7 @@ use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use super::types::is_short_float;
 use axes::{Axes, Extent, Input};
 use monopour_contract::KernelClass;
-use monopour_ir::ops;
-use monopour_ir::{Diagnostics, Type};
+use monopour_ir::{Diagnostics, Op, Type, ops};
 use monopour_program::GpuDescription;
 use plan::Plan;
 use sides::{Choice, Setting, Side};
@@ -89,23 +88,18 @@ fn plan<'c, 'm>(
     let groups = groups::split(model);
     let Some((group, before_tile)) = groups.split_last() else { return Err(Declined::NotOneReduction) };
     let padded = padded_inputs(model, before_tile)?;
-    let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
-    let mut reductions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
-    let (Some((at, op)), None) = (reductions.next(), reductions.next()) else {
-        return Err(Declined::NotOneReduction);
-    };
-    let (before, after) = (ops[..at].to_vec(), ops[at + 1..].to_vec());
-    if !are_alike(op.outputs()) || !ops.iter().all(|op| is_plain(op)) {
+    let fused = Fused::of(model, group).ok_or(Declined::NotOneReduction)?;
+    let op = fused.op;
+    if !is_plain(&fused) {
         return Err(Declined::NotPlain);
     }
-    let written: Vec<Base> = before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(body, o.source)).collect();
+    let written = fused.written_before(model);
     let inputs = axes::inputs(body, op, &written, &padded)?;
     let (axes, shared_lanes) = shared_axes(body, op, &inputs, kernel)?;
     let evaluator = &Evaluator { along: axes.column, ..body.clone() };
     let (rows, columns) = (axes.rows(), axes.columns());
-    let widest = widest_lanes(&ops, op, kernel);
-    let writer = after.last().unwrap_or(op);
-    let lanes = column_lanes(evaluator, writer, &axes, shared_lanes, widest);
+    let widest = widest_lanes(&fused, kernel);
+    let lanes = column_lanes(evaluator, fused.last(), &axes, shared_lanes, widest);
     let in_turn = device.is_cpu_adapter();
     let results = if in_turn { 1 } else { op.outputs().len() };
     let tile = geometry(kernel, shared_lanes, &rows, &columns, (lanes, results))?;
@@ -115,29 +109,18 @@ fn plan<'c, 'm>(
     let is_staged = kernel.staged && (tile.row_passes, tile.column_passes) == (1, 1);
     let stages = if is_staged { staged(&setting, &choice, &padded, device) } else { vec![None; choice.sides.len()] };
     let prologue = before_tile.to_vec();
-    Ok(Plan {
-        class: kernel.class,
-        prologue,
-        padded,
-        before,
-        op,
-        after,
-        axes,
-        rows,
-        columns,
-        choice,
-        lanes,
-        tile,
-        in_turn,
-        stages,
-    })
+    Ok(Plan { class: kernel.class, prologue, padded, fused, axes, rows, columns, choice, lanes, tile, in_turn, stages })
 }
 
-/// The most lanes of an access that the bodies allow: those of 8 and 16 bits are packed in the op with reductions alone.
-fn widest_lanes(ops: &[&TileOp], op: &TileOp, kernel: &FittedChoice) -> u32 {
-    let vectors =
-        |o: &&TileOp| if std::ptr::eq(*o, op) { is_vectorizable_with(o, &PACKED) } else { is_vectorizable(o) };
-    match ops.iter().all(vectors) {
+/// Whether all bodies can be computed on vectors: of 8 and 16 bits, which are packed, in the op with reductions alone.
+pub(super) fn are_vectorizable(fused: &Fused) -> bool {
+    let mut around = fused.before.iter().chain(&fused.after);
+    is_vectorizable_with(fused.op, &PACKED) && around.all(|op| is_vectorizable(op))
+}
+
+/// The most lanes of an access that the bodies allow.
+fn widest_lanes(fused: &Fused, kernel: &FittedChoice) -> u32 {
+    match are_vectorizable(fused) {
         // Workgroup memory has no wider vectors.
         true if kernel.staged => kernel.vector_width.min(4),
         true => kernel.vector_width,
@@ -198,25 +181,18 @@ fn element_bytes(evaluator: &Evaluator<'_, '_>, slice: usize) -> u64 {
     evaluator.model.slices[slice].element.element_size_bytes().unwrap_or(4).max(4)
 }
 
-fn base(evaluator: &Evaluator<'_, '_>, source: Source) -> Option<Base> {
-    match source {
-        Source::Slice(s) => Some(evaluator.model.slices[s].base),
-        Source::Scalar(_) => None,
-    }
+/// Whether all ops are arithmetic on scalars outside of loops, and the results of the one with reductions indexed alike.
+pub(super) fn is_plain(fused: &Fused) -> bool {
+    let is_arithmetic = |op: &Op| op.is(ops::linalg::YIELD) || matches!(op.dialect(), "arith" | "math");
+    are_alike(fused.op.outputs())
+        && fused.ops().iter().all(|op| op.body.is_none_or(|body| body.ops().iter().all(is_arithmetic)))
 }
 
 /// Whether all results are indexed by the loops of the first.
-pub(super) fn are_alike(outputs: &[Operand]) -> bool {
+fn are_alike(outputs: &[Operand]) -> bool {
     let same =
         |o: &Operand| o.map.len() == outputs[0].map.len() && o.map.iter().zip(&outputs[0].map).all(|(a, b)| a == b);
     !outputs.is_empty() && outputs.iter().all(same)
-}
-
-/// Arithmetic on scalars outside of loops.
-pub(super) fn is_plain(op: &TileOp) -> bool {
-    op.body.is_none_or(|body| {
-        body.ops().iter().all(|o| o.is(ops::linalg::YIELD) || matches!(o.dialect(), "arith" | "math"))
-    })
 }
 
 /// Whether an input's elements can be shuffled between lanes.
@@ -337,21 +313,9 @@ impl<'c> Plan<'c, '_> {
     }
     /// The lane count of each argument; 1 where two accesses of it differ.
     fn argument_lanes(&self, evaluator: &Evaluator<'c, '_>) -> HashMap<Base, u32> {
-        let mut out: HashMap<Base, u32> = HashMap::new();
-        let mut merge = |slice: usize, lanes: u32| {
-            let base = evaluator.model.slices[slice].base;
-            let entry = out.entry(base).or_insert(lanes);
-            *entry = if *entry == lanes { lanes } else { 1 };
-        };
-        for side in &self.choice.sides {
-            merge(side.slice, side.lanes);
-        }
-        let pointwise = self.before.iter().chain(&self.after).flat_map(|op| op.operands.iter().map(move |o| (*op, o)));
-        for (op, operand) in pointwise.chain(self.op.outputs().iter().map(|o| (self.op, o))) {
-            let Source::Slice(s) = operand.source else { continue };
-            let wide = evaluator.reach(op, operand, s, self.lanes) == Reach::Wide;
-            merge(s, if wide { self.lanes } else { 1 });
-        }
-        out
+        let model = evaluator.model;
+        let loads = self.choice.sides.iter().map(|side| (model.slices[side.slice].base, side.lanes));
+        let others = self.fused.pointwise().filter_map(|(op, operand)| evaluator.access(op, operand, self.lanes));
+        common_lanes(loads.chain(others))
     }
 }

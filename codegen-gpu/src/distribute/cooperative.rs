@@ -22,27 +22,20 @@ mod write;
 
 use super::code::Code;
 use super::contraction::axes::{self, Axes, Extent, Input};
-use super::evaluate::{Evaluator, Reach, is_vectorizable};
+use super::evaluate::{Evaluator, Reach, common_lanes, is_vectorizable};
 use super::fitted::FittedChoice;
-use super::groups;
+use super::groups::{self, Fused};
 use super::locals::Scratch;
+use super::matrices::{HALVES, MATRIX, SKEW, SUMS_SKEW};
 use super::model::{Base, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use super::stride::Stride;
 use monopour_contract::KernelClass;
-use monopour_ir::ops;
-use monopour_ir::{Diagnostics, Type, Value};
+use monopour_ir::Diagnostics;
+use monopour_ir::bodies::{self, MultiplyAdd};
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
 
-/// Rows and columns of a matrix.
-const MATRIX: i64 = 16;
-/// Halves of one access.
-const HALVES: i64 = 4;
-/// Halves between the lines of a copy, beyond their length.
-const SKEW: i64 = 8;
-/// Elements between the lines of the sums, beyond their length.
-const SUMS_SKEW: i64 = 4;
 /// Most matrices of a subgroup whose sums are in workgroup memory at once.
 const MOST_SUMMED: i64 = 2;
 
@@ -84,9 +77,7 @@ impl Tile {
 
 /// A planned product.
 struct Plan<'c, 'm> {
-    before: Vec<&'m TileOp<'c>>,
-    op: &'m TileOp<'c>,
-    after: Vec<&'m TileOp<'c>>,
+    fused: Fused<'c, 'm>,
     axes: Axes<'c>,
     rows: Extent<'c>,
     columns: Extent<'c>,
@@ -129,16 +120,12 @@ fn plan<'c, 'm>(body: &Evaluator<'c, 'm>, kernel: &FittedChoice, subgroup: i64) 
     }
     let groups = groups::split(model);
     let [group] = groups.as_slice() else { return Err(Declined::SeparateGroups) };
-    let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
-    let mut reductions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
-    let (Some((at, op)), None) = (reductions.next(), reductions.next()) else {
-        return Err(Declined::NotOneReduction);
-    };
-    let (before, after) = (ops[..at].to_vec(), ops[at + 1..].to_vec());
+    let fused = Fused::of(model, group).ok_or(Declined::NotOneReduction)?;
+    let op = fused.op;
     if !is_product_of_halves(op) {
         return Err(Declined::NotHalves);
     }
-    let written: Vec<Base> = before.iter().flat_map(|op| op.outputs()).filter_map(|o| base(body, o.source)).collect();
+    let written = fused.written_before(model);
     let inputs = axes::inputs(body, op, &written, &[])?;
     let axes = axes::axes(op, &inputs, kernel.invocations(), false)?;
     let (Some(row), Some(column), []) = (axes.row, axes.column, &axes.serial[..]) else {
@@ -159,33 +146,16 @@ fn plan<'c, 'm>(body: &Evaluator<'c, 'm>, kernel: &FittedChoice, subgroup: i64) 
         return Err(Declined::InnerNotReduction);
     }
     let evaluator = Evaluator { along: axes.column, ..body.clone() };
-    let lanes = result_lanes(&evaluator, &ops, after.last().unwrap_or(op), &columns);
-    Ok(Plan { before, op, after, axes, rows, columns, depth, inner_depth, factors, tile, lanes })
-}
-
-fn base(body: &Evaluator<'_, '_>, source: Source) -> Option<Base> {
-    match source {
-        Source::Slice(s) => Some(body.model.slices[s].base),
-        Source::Scalar(_) => None,
-    }
+    let lanes = result_lanes(&evaluator, &fused, &columns);
+    Ok(Plan { fused, axes, rows, columns, depth, inner_depth, factors, tile, lanes })
 }
 
 /// Whether a body is `out + f32(a) * f32(b)`, of f16 factors.
 fn is_product_of_halves(op: &TileOp) -> bool {
     let Some(body) = op.body.filter(|body| body.num_args() == 3 && op.num_inputs == 2) else { return false };
-    let half = Type::f16(body.arg(0).ty().context());
-    let extended = |value: Value, arg: usize| {
-        value.defining_op().is_some_and(|op| op.is(ops::arith::EXTF) && op.operand(0) == body.arg(arg))
-    };
-    let product = |value: Value| {
-        let factors = value.defining_op().filter(|op| op.is(ops::arith::MULF)).map(|op| (op.operand(0), op.operand(1)));
-        factors.is_some_and(|(x, y)| extended(x, 0) && extended(y, 1) || extended(x, 1) && extended(y, 0))
-    };
-    let sum = body.terminator().filter(|end| end.num_operands() == 1).and_then(|end| end.operand(0).defining_op());
-    let adds = sum.filter(|op| op.is(ops::arith::ADDF)).map(|op| (op.operand(0), op.operand(1)));
-    adds.is_some_and(|(x, y)| x == body.arg(2) && product(y) || y == body.arg(2) && product(x))
-        && [0, 1].iter().all(|i| body.arg(*i).ty() == half)
-        && body.arg(2).ty().float_width() == Some(32)
+    let factors = MultiplyAdd::of(body).map(|product| product.factors.map(|f| bodies::extended_half(body, f)));
+    let is_of_both = matches!(factors, Some([Some(0), Some(1)] | [Some(1), Some(0)]));
+    is_of_both && body.arg(2).ty().float_width() == Some(32)
 }
 
 /// The factor of the rows and that of the columns.
@@ -257,13 +227,12 @@ fn tile(
 }
 
 /// Elements per access of the results and of what the epilogue reads: four, or one.
-fn result_lanes(evaluator: &Evaluator, ops: &[&TileOp], writer: &TileOp, columns: &Extent) -> u32 {
-    let lanes = HALVES as u32;
+fn result_lanes<'c>(evaluator: &Evaluator<'c, '_>, fused: &Fused<'c, '_>, columns: &Extent) -> u32 {
+    let (lanes, writer) = (HALVES as u32, fused.last());
     let output = &writer.outputs()[0];
     let Source::Slice(slice) = output.source else { return 1 };
-    let pointwise = ops.iter().filter(|op| op.inner().is_empty());
     let fits = columns.divisor() % HALVES == 0
-        && pointwise.clone().all(|op| is_vectorizable(op))
+        && fused.before.iter().chain(&fused.after).all(|op| is_vectorizable(op))
         && evaluator.reach(writer, output, slice, lanes) == Reach::Wide;
     if fits { lanes } else { 1 }
 }
@@ -302,19 +271,10 @@ impl Plan<'_, '_> {
     }
     /// The lane count of each argument; 1 where two accesses of it differ.
     fn argument_lanes(&self, evaluator: &Evaluator<'_, '_>) -> HashMap<Base, u32> {
-        let mut out: HashMap<Base, u32> = HashMap::new();
-        let mut merge = |slice: usize, lanes: u32| {
-            let entry = out.entry(evaluator.model.slices[slice].base).or_insert(lanes);
-            *entry = if *entry == lanes { lanes } else { 1 };
-        };
-        self.factors.iter().for_each(|factor| merge(factor.slice, HALVES as u32));
-        let pointwise = self.before.iter().chain(&self.after).flat_map(|op| op.operands.iter().map(move |o| (*op, o)));
-        for (op, operand) in pointwise.chain(self.op.outputs().iter().map(|o| (self.op, o))) {
-            let Source::Slice(s) = operand.source else { continue };
-            let wide = evaluator.reach(op, operand, s, self.lanes) == Reach::Wide;
-            merge(s, if wide { self.lanes } else { 1 });
-        }
-        out
+        let model = evaluator.model;
+        let loads = self.factors.iter().map(|factor| (model.slices[factor.slice].base, HALVES as u32));
+        let others = self.fused.pointwise().filter_map(|(op, operand)| evaluator.access(op, operand, self.lanes));
+        common_lanes(loads.chain(others))
     }
 }
 

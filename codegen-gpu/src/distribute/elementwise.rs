@@ -10,7 +10,7 @@ mod across;
 mod in_flight;
 
 use super::code::Code;
-use super::evaluate::{Evaluator, Point, Reach, is_vectorizable};
+use super::evaluate::{Evaluator, Point, Reach, common_lanes, is_vectorizable};
 use super::fitted::FittedChoice;
 use super::groups::{self, Group};
 use super::locals::{self, Scratch};
@@ -120,19 +120,11 @@ fn writes_wide(evaluator: &Evaluator<'_, '_>, op: &TileOp, lanes: u32) -> bool {
     })
 }
 
-/// The lane count of each argument: `lanes` if every access of it is wide, else 1.
+/// The lane count of each buffer: `lanes` for an argument if every access of it is wide, else 1.
 pub(super) fn argument_lanes(evaluator: &Evaluator<'_, '_>, lanes: u32) -> HashMap<Base, u32> {
-    let mut out: HashMap<Base, u32> = HashMap::new();
-    for op in &evaluator.model.ops {
-        for operand in &op.operands {
-            let Source::Slice(s) = operand.source else { continue };
-            let base = evaluator.model.slices[s].base;
-            let wide = matches!(base, Base::Argument(_)) && evaluator.reach(op, operand, s, lanes) == Reach::Wide;
-            let entry = out.entry(base).or_insert(lanes);
-            *entry = if wide { *entry } else { 1 };
-        }
-    }
-    out
+    let operands = evaluator.model.ops.iter().flat_map(|op| op.operands.iter().map(move |operand| (op, operand)));
+    let accesses = operands.filter_map(|(op, operand)| evaluator.access(op, operand, lanes));
+    common_lanes(accesses.map(|(base, lanes)| (base, if matches!(base, Base::Argument(_)) { lanes } else { 1 })))
 }
 
 /// Emits the groups of a run; `by` is the invocation's index and its lanes.

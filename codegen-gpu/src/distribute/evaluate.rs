@@ -45,6 +45,16 @@ pub(super) struct Evaluator<'c, 'a> {
     pub(super) along: Option<usize>,
 }
 
+/// The lane count of each buffer from those of its accesses: 1 where two differ.
+pub(super) fn common_lanes(accesses: impl IntoIterator<Item = (Base, u32)>) -> HashMap<Base, u32> {
+    let mut out = HashMap::new();
+    for (base, lanes) in accesses {
+        let common = out.entry(base).or_insert(lanes);
+        *common = if *common == lanes { lanes } else { 1 };
+    }
+    out
+}
+
 /// Memory layout of the lanes of one access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reach<'c> {
@@ -276,6 +286,13 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     pub(super) fn reach(&self, op: &TileOp<'c>, operand: &Operand<'c>, slice: usize, lanes: u32) -> Reach<'c> {
         let along = op.outer.as_ref().and_then(|o| o.get(self.along.unwrap_or(o.len().wrapping_sub(1))).copied());
         self.reach_along(operand, slice, along, lanes)
+    }
+
+    /// The buffer of an operand, and the lanes by which a point of `lanes` of `op` accesses it; `None` for a scalar.
+    pub(super) fn access(&self, op: &TileOp<'c>, operand: &Operand<'c>, lanes: u32) -> Option<(Base, u32)> {
+        let Source::Slice(slice) = operand.source else { return None };
+        let is_wide = self.reach(op, operand, slice, lanes) == Reach::Wide;
+        Some((self.model.slices[slice].base, if is_wide { lanes } else { 1 }))
     }
 
     /// Memory layout in a slice of `lanes` neighbours along a loop.

@@ -76,13 +76,8 @@ fn shared_lanes(choice: &KernelChoice, device: &GpuDescription) -> Option<u32> {
     fits.then_some(exact)
 }
 
-/// Cooperative matrices are of whole subgroups of one known size.
+/// Cooperative matrices are of whole subgroups.
 fn cooperative_lanes(choice: &KernelChoice, device: &GpuDescription) -> Option<i64> {
-    let lanes = i64::from(device.exact_subgroup_size()?);
-    let fits = choice.sharing == Sharing::Cooperative
-        && device.has(GpuFeature::CooperativeMatrix)
-        && device.has(GpuFeature::PassthroughShaders)
-        && !device.has_wide_halves()
-        && choice.invocations() % lanes == 0;
-    fits.then_some(lanes)
+    let lanes = i64::from(device.cooperative_lanes()?);
+    (choice.sharing == Sharing::Cooperative && choice.invocations() % lanes == 0).then_some(lanes)
 }

@@ -30,6 +30,45 @@ struct Touch {
     gathered: bool,
 }
 
+/// One op with reductions, and the ops of its group, which have none.
+#[derive(Clone, Debug)]
+pub(super) struct Fused<'c, 'm> {
+    pub(super) before: Vec<&'m TileOp<'c>>,
+    pub(super) op: &'m TileOp<'c>,
+    pub(super) after: Vec<&'m TileOp<'c>>,
+}
+
+impl<'c, 'm> Fused<'c, 'm> {
+    /// The ops of a group; `None` unless exactly one of them has reductions.
+    pub(super) fn of(model: &'m Model<'c>, group: &Group<'c>) -> Option<Self> {
+        let ops: Vec<&TileOp> = group.ops.iter().map(|i| &model.ops[*i]).collect();
+        let mut reductions = ops.iter().enumerate().filter(|(_, op)| !op.inner().is_empty());
+        let (Some((at, op)), None) = (reductions.next(), reductions.next()) else { return None };
+        Some(Self { before: ops[..at].to_vec(), op, after: ops[at + 1..].to_vec() })
+    }
+
+    /// All ops, in order.
+    pub(super) fn ops(&self) -> Vec<&'m TileOp<'c>> {
+        self.before.iter().chain([&self.op]).chain(&self.after).copied().collect()
+    }
+
+    /// The op that writes the results.
+    pub(super) fn last(&self) -> &'m TileOp<'c> {
+        self.after.last().unwrap_or(&self.op)
+    }
+
+    /// The buffers that the ops before the reductions write.
+    pub(super) fn written_before(&self, model: &Model<'c>) -> Vec<Base> {
+        self.before.iter().flat_map(|op| op.outputs()).filter_map(|output| model.base(output.source)).collect()
+    }
+
+    /// The operands, with their ops, that are accessed once per point: all but the inputs of the reductions.
+    pub(super) fn pointwise(&self) -> impl Iterator<Item = (&'m TileOp<'c>, &'m Operand<'c>)> {
+        let around = self.before.iter().chain(&self.after).flat_map(|op| op.operands.iter().map(|o| (*op, o)));
+        around.chain(self.op.outputs().iter().map(|o| (self.op, o)))
+    }
+}
+
 /// Groups of all ops in program order.
 pub(super) fn split<'c>(model: &Model<'c>) -> Vec<Group<'c>> {
     split_run(model, 0..model.ops.len())

@@ -97,7 +97,7 @@ pub(super) fn allocate<'c>(
         if let Some(bytes) = bytes.filter(|b| *b <= left_bytes) {
             left_bytes -= bytes;
             code.at(InsertionPoint::Before(body.first_op().expect("invariant: the body has a terminator")));
-            let buffer = workgroup_buffer(code, local.op, local.element, local.elements)?;
+            let buffer = code.workgroup_buffer(local.op.location(), local.element, local.elements)?;
             evaluator.buffers.insert(*base, buffer);
             continue;
         }
@@ -214,15 +214,4 @@ fn compute<'c>(rw: &mut Rewriter<'c>, call: Op<'c>, amount: &Amount) -> Result<V
             rw.create(OpSpec::new(name, call.location()).operands(&[left, right]).results(&[index]))?.result(0)
         }
     })
-}
-
-/// Memory that the invocations of a workgroup share.
-pub(super) fn workgroup_buffer<'c>(
-    code: &mut Code<'c, '_>,
-    op: Op<'c>,
-    element: Type<'c>,
-    elements: i64,
-) -> Result<Value<'c>, Diagnostics> {
-    let ty = Type::memref(&[elements], element, AddressSpace::Workgroup.to_attr(code.cx));
-    Ok(code.create(memref::alloca(op.location(), &[], ty))?.result(0))
 }

@@ -29,7 +29,8 @@
 //!
 //! The other files, in the order of use: `fitted` (the kernel choice, fitted to the device), `indices` (affine to arith),
 //! `grid` (tile ids), `model/` (the body as data), `stride` (static and dynamic ones), `groups` (ops between barriers),
-//! `evaluate` and `body` (tile ops as code), `code` (the builder), `combine` (combining ops of reductions), `locals` (memory of local buffers), `doubles`,
+//! `evaluate` and `body` (tile ops as code), `code` (the builder), `combine` (combining ops of reductions), `locals` (memory of local buffers),
+//! `matrices` (cooperative matrices), `doubles`,
 //! `iterations` and `types` (device limits), `parts` (buffers larger than a binding), `twins` (kernels that gain nothing),
 //! `boundary` (arguments and calls).
 
@@ -50,6 +51,7 @@ mod groups;
 mod indices;
 mod iterations;
 mod locals;
+mod matrices;
 mod model;
 mod parts;
 mod rows;

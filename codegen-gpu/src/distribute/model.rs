@@ -143,6 +143,13 @@ impl<'c> Model<'c> {
     pub(super) fn slice_named(&self, value: Value<'c>) -> Option<usize> {
         self.by_value.get(&value).copied()
     }
+    /// The buffer of an operand's values; `None` for a scalar.
+    pub(super) fn base(&self, source: Source<'c>) -> Option<Base> {
+        match source {
+            Source::Slice(slice) => Some(self.slices[slice].base),
+            Source::Scalar(_) => None,
+        }
+    }
     /// Whether the body is one run of tile ops, without control flow or single accesses around them.
     pub(super) fn is_straight(&self) -> bool {
         matches!(self.steps.as_slice(), [] | [Step::Run(_)])

@@ -23,7 +23,7 @@ mod write;
 
 use super::code::Code;
 use super::combine::{self, Combine};
-use super::evaluate::{Evaluator, is_vectorizable};
+use super::evaluate::{Evaluator, common_lanes, is_vectorizable};
 use super::fitted::FittedChoice;
 use super::iterations;
 use super::locals::Scratch;
@@ -227,13 +227,10 @@ impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {
 impl<'c> Plan<'c, '_> {
     /// The lane count of each argument; 1 where an access of it is not wide.
     fn argument_lanes(&self, evaluator: &Evaluator<'c, '_>) -> HashMap<Base, u32> {
-        let mut out: HashMap<Base, u32> = HashMap::new();
-        for form in &self.forms.all {
-            let wide = matches!(form.base, Base::Argument(_)) && form.is_wide(evaluator, &self.axes, self.lanes);
-            let entry = out.entry(form.base).or_insert(self.lanes);
-            *entry = if wide { *entry } else { 1 };
-        }
-        out
+        common_lanes(self.forms.all.iter().map(|form| {
+            let is_wide = matches!(form.base, Base::Argument(_)) && form.is_wide(evaluator, &self.axes, self.lanes);
+            (form.base, if is_wide { self.lanes } else { 1 })
+        }))
     }
 
     /// The reductions of a sweep: step and output.

@@ -64,7 +64,7 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
 }
 
 /// A matrix as an expression.
-pub(super) fn matrix<'c>(kernel: &mut Kernel<'c>, value: Value<'c>) -> Ex {
+fn matrix<'c>(kernel: &mut Kernel<'c>, value: Value<'c>) -> Ex {
     match kernel.matrix(value) {
         Some(variable) => kernel.load(variable),
         None => kernel.one(value),

@@ -157,6 +157,29 @@ fn sum(of: &str, map: &str, loops: &str, result: &str) -> String {
     )
 }
 
+/// Sums of the columns of f64, each times another number: so many results of one op.
+fn scaled_sums(results: usize, rows: usize, columns: usize) -> String {
+    let (of, each) = (format!("tensor<{rows}x{columns}xf64>"), format!("tensor<{columns}xf64>"));
+    let list = |part: &dyn Fn(usize) -> String| (0..results).map(part).collect::<Vec<_>>().join(", ");
+    let lines = |part: &dyn Fn(usize) -> String| (0..results).map(part).collect::<String>();
+    let types = list(&|_| each.clone());
+    format!(
+        "func.func @main(%0: {of}) -> ({types}) {{\n%z = arith.constant 0.0 : f64\n{}%e = tensor.empty() : {each}\n\
+         %f = linalg.fill ins(%z : f64) outs(%e : {each}) -> {each}\n\
+         %r:{results} = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, {}], \
+         iterator_types = [\"reduction\", \"parallel\"]}} ins(%0 : {of}) outs({} : {types}) {{\n\
+         ^bb0(%a: f64, {}):\n{}linalg.yield {} : {}\n}} -> ({types})\nreturn {} : {types}\n}}\n",
+        lines(&|i| format!("%c{i} = arith.constant {i}.5 : f64\n")),
+        list(&|_| "affine_map<(i, j) -> (j)>".to_owned()),
+        list(&|_| "%f".to_owned()),
+        list(&|i| format!("%o{i}: f64")),
+        lines(&|i| format!("%m{i} = arith.mulf %a, %c{i} : f64\n%s{i} = arith.addf %o{i}, %m{i} : f64\n")),
+        list(&|i| format!("%s{i}")),
+        list(&|_| "f64".to_owned()),
+        list(&|i| format!("%r#{i}")),
+    )
+}
+
 #[test]
 fn costs_of_column_sums() {
     let check = |name: &str, of: &str, result: &str, expect: &Expect| {
@@ -186,6 +209,15 @@ fn costs_of_column_sums() {
         &expect![[r#"
             main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.00 out; 8 barriers of memory scope 2, semantics 0x108
         "#]],
+    );
+    // As many invocations as their partial results have room in workgroup memory.
+    self::check(
+        "column_sums_of_seven_f64",
+        &scaled_sums(7, 1024, 63),
+        0,
+        &expect![[r#"
+        main_dispatch_0: sectors 1.17 in, 1.00 out; banks 1.00 in, 1.00 out, 13.84 per element; 16 barriers of memory scope 2, semantics 0x108
+    "#]],
     );
     check(
         "column_sum_odd",

@@ -4,6 +4,7 @@ mod capabilities;
 mod cooperative;
 mod costs;
 mod host;
+mod packed;
 mod planted;
 mod products;
 mod random;

@@ -11,21 +11,14 @@
 
 use super::super::code::Code;
 use super::super::evaluate::Evaluator;
+use super::super::matrices::{self, HALVES, MATRIX, SKEW, SUMS_SKEW};
 use super::plan::Plan;
 use super::softmax;
 use super::tile::{self, Spot, float, spot};
 use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
-use monopour_ir::typed::gpu::{AddressSpace, AllReduceOperation, MatrixRole, MatrixType};
-use monopour_ir::typed::memref;
-use monopour_ir::{Attr, Diagnostics, OpSpec, Type, Value, ops};
+use monopour_ir::typed::gpu::{AllReduceOperation, MatrixRole};
+use monopour_ir::{Diagnostics, OpSpec, Type, Value, ops};
 
-/// Rows and columns of a matrix.
-const MATRIX: i64 = 16;
-/// Halves of one access.
-const HALVES: i64 = 4;
-/// Halves and floats between lines, beyond their length: lines begin in other banks, at multiples of sixteen bytes.
-const SKEW: i64 = 8;
-const SCORES_SKEW: i64 = 4;
 /// What a score may exceed the maximum by that it is compared with.
 const SLACK: f64 = 8.0;
 /// Invocations of a row.
@@ -46,7 +39,7 @@ pub(super) fn fits(plan: &Plan<'_, '_>, evaluator: &Evaluator<'_, '_>, lanes: i6
 pub(super) fn bytes(plan: &Plan<'_, '_>, lanes: i64) -> u64 {
     let subgroups = plan.invocations / lanes;
     let halves = plan.block * (plan.form.size + plan.form.width + 2 * SKEW) + subgroups * MATRIX * (plan.block + SKEW);
-    let words = subgroups * MATRIX * (plan.block + SCORES_SKEW) + subgroups;
+    let words = subgroups * MATRIX * (plan.block + SUMS_SKEW) + subgroups;
     (halves * 2 + words * 4) as u64
 }
 
@@ -111,15 +104,15 @@ pub(super) fn write<'c>(
     let (half, single) = (Type::f16(code.cx), Type::f32(code.cx));
     let rows = subgroups * MATRIX;
     let shared = Shared {
-        keys: buffer(code, plan.block * (plan.form.size + SKEW), half)?,
-        values: buffer(code, plan.block * (plan.form.width + SKEW), half)?,
-        scores: buffer(code, rows * (plan.block + SCORES_SKEW), single)?,
-        powers: buffer(code, rows * (plan.block + SKEW), half)?,
-        flags: buffer(code, subgroups, Type::integer(code.cx, 32))?,
+        keys: code.workgroup_buffer(code.loc, half, plan.block * (plan.form.size + SKEW))?,
+        values: code.workgroup_buffer(code.loc, half, plan.block * (plan.form.width + SKEW))?,
+        scores: code.workgroup_buffer(code.loc, single, rows * (plan.block + SUMS_SKEW))?,
+        powers: code.workgroup_buffer(code.loc, half, rows * (plan.block + SKEW))?,
+        flags: code.workgroup_buffer(code.loc, Type::integer(code.cx, 32), subgroups)?,
     };
     let writer = Writer { evaluator, plan, lanes, shared, linear, lane, subgroup, row, own_row, part };
     let queries = writer.queries(code)?;
-    let zero = writer.zero(code);
+    let zero = matrices::zero(code);
     let none = code.c(0);
     let start = State {
         loaded: writer.load(code, none)?,
@@ -135,46 +128,9 @@ pub(super) fn write<'c>(
     writer.finish(code, &State::of(&end, loaded))
 }
 
-/// Workgroup memory.
-fn buffer<'c>(code: &mut Code<'c, '_>, elements: i64, element: Type<'c>) -> Result<Value<'c>, Diagnostics> {
-    let ty = Type::memref(&[elements], element, AddressSpace::Workgroup.to_attr(code.cx));
-    Ok(code.create(memref::alloca(code.loc, &[], ty))?.result(0))
-}
-
-fn matrix_type<'c>(code: &Code<'c, '_>, role: MatrixRole) -> Type<'c> {
-    let element = if role == MatrixRole::C { Type::f32(code.cx) } else { Type::f16(code.cx) };
-    MatrixType { size: MATRIX, element, role }.to_type().expect("invariant: MLIR has matrices of f16 and f32")
-}
-
-/// The matrix at an element of workgroup memory, whose lines are `pitch` apart; `turned`: lines are columns.
-fn load_matrix<'c>(
-    code: &mut Code<'c, '_>,
-    role: MatrixRole,
-    (buffer, at): (Value<'c>, Value<'c>),
-    (pitch, turned): (i64, bool),
-) -> Result<Value<'c>, Diagnostics> {
-    let ty = matrix_type(code, role);
-    let mut spec = OpSpec::new(ops::gpu::SUBGROUP_MMA_LOAD_MATRIX, code.loc)
-        .operands(&[buffer, at])
-        .results(&[ty])
-        .attr("leadDimension", Attr::int(code.index, pitch));
-    if turned {
-        spec = spec.attr("transpose", Attr::unit(code.cx));
-    }
-    Ok(code.create(spec)?.result(0))
-}
-
-fn multiply_add<'c>(code: &mut Code<'c, '_>, [left, right, sum]: [Value<'c>; 3]) -> Value<'c> {
-    code.op1(ops::gpu::SUBGROUP_MMA_COMPUTE, &[left, right, sum], sum.ty())
-}
-
 impl<'c> Writer<'c, '_, '_> {
-    fn zero(&self, code: &mut Code<'c, '_>) -> Value<'c> {
-        let (zero, ty) = (float(code, 0.0), matrix_type(code, MatrixRole::C));
-        code.op1(ops::gpu::SUBGROUP_MMA_CONSTANT_MATRIX, &[zero], ty)
-    }
     fn scores_pitch(&self) -> i64 {
-        self.plan.block + SCORES_SKEW
+        self.plan.block + SUMS_SKEW
     }
     fn powers_pitch(&self) -> i64 {
         self.plan.block + SKEW
@@ -190,10 +146,7 @@ impl<'c> Writer<'c, '_, '_> {
     fn store_matrix(&self, code: &mut Code<'c, '_>, matrix: Value<'c>, column: i64) -> Result<(), Diagnostics> {
         let at = self.own_scores(code);
         let at = code.add_const(at, column);
-        let spec = OpSpec::new(ops::gpu::SUBGROUP_MMA_STORE_MATRIX, code.loc)
-            .operands(&[matrix, self.shared.scores, at])
-            .attr("leadDimension", Attr::int(code.index, self.scores_pitch()));
-        code.create(spec).map(|_| ())
+        matrices::store(code, matrix, (self.shared.scores, at), self.scores_pitch())
     }
 
     /// The queries of the subgroup's rows, in matrices along a key's elements; they pass through the memory of the powers.
@@ -221,7 +174,7 @@ impl<'c> Writer<'c, '_, '_> {
                 code.store(value, self.shared.powers, to)?;
             }
             code.barrier()?;
-            out.push(load_matrix(code, MatrixRole::A, (self.shared.powers, own), (pitch, false))?);
+            out.push(matrices::load(code, MatrixRole::A, (self.shared.powers, own), (pitch, false))?);
         }
         Ok(out)
     }
@@ -312,11 +265,11 @@ impl<'c> Writer<'c, '_, '_> {
     fn scores(&self, code: &mut Code<'c, '_>, queries: &[Value<'c>]) -> Result<(), Diagnostics> {
         let pitch = self.plan.form.size + SKEW;
         for key in (0..self.plan.block).step_by(MATRIX as usize) {
-            let mut sum = self.zero(code);
+            let mut sum = matrices::zero(code);
             for (i, query) in (0i64..).zip(queries) {
                 let at = code.c(key * pitch + i * MATRIX);
-                let keys = load_matrix(code, MatrixRole::B, (self.shared.keys, at), (pitch, true))?;
-                sum = multiply_add(code, [*query, keys, sum]);
+                let keys = matrices::load(code, MatrixRole::B, (self.shared.keys, at), (pitch, true))?;
+                sum = matrices::multiply_add(code, [*query, keys, sum]);
             }
             self.store_matrix(code, sum, key)?;
         }
@@ -429,7 +382,7 @@ impl<'c> Writer<'c, '_, '_> {
         }
         code.barrier()?;
         let own = self.own_scores(code);
-        load_matrix(code, MatrixRole::C, (self.shared.scores, own), (self.scores_pitch(), false))
+        matrices::load(code, MatrixRole::C, (self.shared.scores, own), (self.scores_pitch(), false))
     }
 
     /// The places of the invocation's columns of a matrix in the memory of the scores.
@@ -467,9 +420,9 @@ impl<'c> Writer<'c, '_, '_> {
         for i in 0..self.plan.block / MATRIX {
             for (j, sum) in (0i64..).zip(&mut out) {
                 let at = code.c(i * MATRIX * pitch + j * MATRIX);
-                let values = load_matrix(code, MatrixRole::B, (self.shared.values, at), (pitch, false))?;
+                let values = matrices::load(code, MatrixRole::B, (self.shared.values, at), (pitch, false))?;
                 for part in &parts {
-                    *sum = multiply_add(code, [part[i as usize], values, *sum]);
+                    *sum = matrices::multiply_add(code, [part[i as usize], values, *sum]);
                 }
             }
         }
@@ -493,7 +446,7 @@ impl<'c> Writer<'c, '_, '_> {
         let mut out = vec![];
         for key in (0..self.plan.block).step_by(MATRIX as usize) {
             let at = code.add_const(own, key);
-            out.push(load_matrix(code, MatrixRole::A, (self.shared.powers, at), (pitch, false))?);
+            out.push(matrices::load(code, MatrixRole::A, (self.shared.powers, at), (pitch, false))?);
         }
         Ok(out)
     }

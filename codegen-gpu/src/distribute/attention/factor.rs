@@ -5,7 +5,7 @@ use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach};
 use super::super::model::{Operand, Source, TileOp};
 use super::super::types::is_vector_float;
-use monopour_ir::{Block, Diagnostics, Op, Type, Value, bodies, ops};
+use monopour_ir::{Block, Diagnostics, Op, Type, Value, bodies};
 use std::collections::{BTreeSet, HashMap};
 
 /// A factor, computed for neighbours along one loop of the op.
@@ -52,11 +52,7 @@ impl<'c, 'm> Factor<'c, 'm> {
 
     /// The f16 operand that it is the extension of, if it is one.
     fn halves(&self) -> Option<&'m Operand<'c>> {
-        let body = self.op.body?;
-        let extension = inside(body, self.value).filter(|op| op.is(ops::arith::EXTF))?;
-        let (block, position) = extension.operand(0).as_block_arg().filter(|(block, _)| *block == body)?;
-        let operand = self.op.operands.get(position)?;
-        (block.arg(position).ty() == Type::f16(self.value.ty().context())).then_some(operand)
+        self.op.operands.get(bodies::extended_half(self.op.body?, self.value)?)
     }
 
     /// Whether it is f16 numbers in memory, `lanes` neighbours side by side.

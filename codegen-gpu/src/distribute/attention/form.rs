@@ -145,10 +145,7 @@ struct Links<'c, 'm> {
 
 impl<'c> Links<'c, '_> {
     fn base(&self, source: Source<'c>) -> Option<Base> {
-        match source {
-            Source::Slice(s) => Some(self.model.slices[s].base).filter(|base| matches!(base, Base::Local(_))),
-            Source::Scalar(_) => None,
-        }
+        self.model.base(source).filter(|base| matches!(base, Base::Local(_)))
     }
     fn written(&self, op: &TileOp<'c>) -> Option<Base> {
         self.base(op.outputs()[0].source)

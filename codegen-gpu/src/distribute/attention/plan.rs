@@ -1,8 +1,8 @@
 //! A planned attention as data.
 
 use super::super::code::Code;
-use super::super::evaluate::{Evaluator, Reach};
-use super::super::model::{Base, Operand, Source};
+use super::super::evaluate::{Evaluator, Reach, common_lanes};
+use super::super::model::Base;
 use super::form::Form;
 use monopour_ir::Value;
 use std::collections::HashMap;
@@ -35,41 +35,25 @@ pub(super) struct Lanes {
     pub(super) width: u32,
 }
 
-/// The buffer of an operand.
-fn base(evaluator: &Evaluator<'_, '_>, operand: &Operand) -> Option<Base> {
-    match operand.source {
-        Source::Slice(s) => Some(evaluator.model.slices[s].base),
-        Source::Scalar(_) => None,
-    }
-}
-
 impl<'c> Plan<'c, '_> {
     /// The lane count of each argument; 1 where two accesses of it differ.
     pub(super) fn argument_lanes(&self, evaluator: &Evaluator<'c, '_>) -> HashMap<Base, u32> {
-        let mut out: HashMap<Base, u32> = HashMap::new();
-        let mut merge = |operand: &Operand<'c>, lanes: u32| {
-            let Some(base) = base(evaluator, operand).filter(|b| matches!(b, Base::Argument(_))) else { return };
-            let entry = out.entry(base).or_insert(lanes);
-            *entry = if *entry == lanes { lanes } else { 1 };
-        };
-        let form = &self.form;
-        for (factor, lanes) in
-            [(&form.queries, self.lanes.size), (&form.keys, self.lanes.size), (&form.weighted, self.lanes.width)]
-        {
-            for (operand, reach) in factor.operands(evaluator, lanes) {
-                merge(operand, if reach == Reach::Wide { lanes } else { 1 });
-            }
-        }
+        let (model, form) = (evaluator.model, &self.form);
+        let factors =
+            [(&form.queries, self.lanes.size), (&form.keys, self.lanes.size), (&form.weighted, self.lanes.width)];
+        let loads = factors.into_iter().flat_map(|(factor, lanes)| {
+            let operands = factor.operands(evaluator, lanes).into_iter();
+            operands.filter_map(move |(operand, reach)| {
+                Some((model.base(operand.source)?, if reach == Reach::Wide { lanes } else { 1 }))
+            })
+        });
         let on_scores = form.pointwise.iter().map(|op| (*op, self.lanes.keys));
         let on_results = form.after.iter().copied().chain([form.values]).map(|op| (op, self.lanes.width));
-        for (op, lanes) in on_scores.chain(on_results) {
+        let others = on_scores.chain(on_results).flat_map(|(op, lanes)| {
             let first = if std::ptr::eq(op, form.values) { op.num_inputs } else { 0 };
-            for operand in &op.operands[first..] {
-                let Source::Slice(s) = operand.source else { continue };
-                merge(operand, if evaluator.reach(op, operand, s, lanes) == Reach::Wide { lanes } else { 1 });
-            }
-        }
-        out
+            op.operands[first..].iter().filter_map(move |operand| evaluator.access(op, operand, lanes))
+        });
+        common_lanes(loads.chain(others).filter(|(base, _)| matches!(base, Base::Argument(_))))
     }
 
     /// Column groups of an invocation.

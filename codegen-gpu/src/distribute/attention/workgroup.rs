@@ -8,7 +8,6 @@ use super::super::evaluate::Evaluator;
 use super::plan::Plan;
 use super::softmax;
 use super::tile::{self, Spot, float, multiply_add, spot};
-use monopour_ir::typed::{gpu::AddressSpace, memref};
 use monopour_ir::{Diagnostics, Type, Value, ops};
 
 /// Invocations along the keys and along the columns.
@@ -73,12 +72,12 @@ pub(super) fn write<'c>(
     let (thread, first_row) = (code.rem(linear, by), code.div(linear, by));
     let rows = tile::rows(code, plan, first_row, (rows_each(plan), row_groups(plan)), all_rows(plan));
     let columns = tile::columns(code, plan, thread, COLUMNS);
-    let all = all_rows(plan);
+    let (all, single) = (all_rows(plan), Type::f32(code.cx));
     let shared = Shared {
-        scores: buffer(code, all * stride(plan))?,
-        most: buffer(code, all)?,
-        totals: buffer(code, all)?,
-        factors: buffer(code, all)?,
+        scores: code.workgroup_buffer(code.loc, single, all * stride(plan))?,
+        most: code.workgroup_buffer(code.loc, single, all)?,
+        totals: code.workgroup_buffer(code.loc, single, all)?,
+        factors: code.workgroup_buffer(code.loc, single, all)?,
     };
     let writer = Writer { evaluator, plan, shared, linear, thread, first_row, rows, columns };
     writer.each_row(code, |writer, code| {
@@ -94,12 +93,6 @@ pub(super) fn write<'c>(
     let bounds = [code.c(0), plan.end(code), code.c(plan.block)];
     let sums = code.for_loop(bounds, &sums, |code, first, sums| writer.block(code, first, sums))?;
     writer.finish(code, &sums)
-}
-
-/// Workgroup memory for f32.
-fn buffer<'c>(code: &mut Code<'c, '_>, elements: i64) -> Result<Value<'c>, Diagnostics> {
-    let ty = Type::memref(&[elements], Type::f32(code.cx), AddressSpace::Workgroup.to_attr(code.cx));
-    Ok(code.create(memref::alloca(code.loc, &[], ty))?.result(0))
 }
 
 impl<'c> Writer<'c, '_, '_> {

@@ -2,7 +2,6 @@
 
 use super::super::code::Code;
 use super::super::combine::Combine;
-use super::super::locals::workgroup_buffer;
 use super::Plan;
 use monopour_ir::{Diagnostics, Op, Type, Value};
 use std::collections::HashMap;
@@ -35,7 +34,7 @@ impl<'c> Shared<'c> {
             for (ty, count) in needed {
                 let have = buffers.get(&ty).map_or(0, Vec::len);
                 for _ in have..count {
-                    let buffer = workgroup_buffer(code, func, ty, plan.vectors * plan.groups * lanes)?;
+                    let buffer = code.workgroup_buffer(func.location(), ty, plan.vectors * plan.groups * lanes)?;
                     buffers.entry(ty).or_default().push(buffer);
                 }
             }

@@ -44,8 +44,8 @@ pub(super) fn write<'c>(
     // Extents are multiples of the lanes: a vector is in range as a whole or not at all.
     let column = if is_exact { first } else { code.min(first, last) };
     let mut total = code.c(1);
-    for l in plan.op.inner() {
-        total = code.mul(total, plan.op.sizes[l].value);
+    for l in plan.fused.op.inner() {
+        total = code.mul(total, plan.fused.op.sizes[l].value);
     }
     let writer = Writer { evaluator, plan, column, group, total, places: places(&plan.held) };
     let partials: Vec<Combine> = writer.places.iter().flat_map(|_| plan.combines.iter().copied()).collect();
@@ -58,15 +58,13 @@ pub(super) fn write<'c>(
         return code.guarded(stores, |code| writer.results(code, 0, &values));
     }
     let shared = Shared::new(code, site.func, &partials, (plan, linear))?;
-    // All results of an element in one batch.
-    let per_batch = (plan.at_once / plan.combines.len()).max(1) * plan.combines.len();
     let all: Vec<(Combine, Value)> = partials.into_iter().zip(values).collect();
-    for (number, batch) in all.chunks(per_batch).enumerate() {
+    for (number, batch) in all.chunks(plan.at_once).enumerate() {
         if number > 0 {
             code.barrier()?;
         }
         let totals = shared.reduce(code, plan, batch)?;
-        let place = number * per_batch / plan.combines.len();
+        let place = number * plan.at_once / plan.combines.len();
         code.guarded(stores, |code| writer.results(code, place, &totals))?;
     }
     Ok(())
@@ -130,7 +128,7 @@ impl<'c> Writer<'c, '_, '_> {
         guard: Option<Value<'c>>,
         values: &mut [Value<'c>],
     ) -> Result<(), Diagnostics> {
-        let op = self.plan.op;
+        let op = self.plan.fused.op;
         let mut loops = vec![code.c(0); op.sizes.len()];
         let mut rest = position;
         for (i, l) in op.inner().into_iter().enumerate().rev() {
@@ -169,7 +167,7 @@ impl<'c> Writer<'c, '_, '_> {
         (place, loops): (&[i64], &[Value<'c>]),
         loaded: &mut HashMap<(usize, Vec<i64>), Value<'c>>,
     ) -> Result<Value<'c>, Diagnostics> {
-        let op = self.plan.op;
+        let op = self.plan.fused.op;
         let outer = op.outer.as_deref().unwrap_or_default();
         let operand = &op.operands[input];
         let depends = |coordinate: usize| operand.linear.as_ref().is_none_or(|l| !l.factors[outer[coordinate]].is(0));
@@ -194,7 +192,7 @@ impl<'c> Writer<'c, '_, '_> {
     }
 
     fn coordinates(&self, code: &mut Code<'c, '_>, place: &[i64]) -> Vec<Value<'c>> {
-        let rank = self.plan.op.outer.as_ref().map_or(0, Vec::len);
+        let rank = self.plan.fused.op.outer.as_ref().map_or(0, Vec::len);
         let mut coordinates = vec![code.c(0); rank];
         coordinates[self.plan.column] = self.column;
         for ((coordinate, _), at) in self.plan.held.iter().zip(place) {
@@ -205,12 +203,12 @@ impl<'c> Writer<'c, '_, '_> {
 
     /// Combines totals with the initial results, computes the ops behind, and stores; `first` is the place of the first.
     fn results(&self, code: &mut Code<'c, '_>, first: usize, totals: &[Value<'c>]) -> Result<(), Diagnostics> {
-        let op = self.plan.op;
-        let all: Vec<&TileOp> = self.plan.before.iter().chain([&op]).chain(&self.plan.after).copied().collect();
+        let op = self.plan.fused.op;
+        let all = self.plan.fused.ops();
         for (place, totals) in self.places[first..].iter().zip(totals.chunks(self.plan.combines.len())) {
             let coordinates = self.coordinates(code, place);
             let mut point = Point::new(coordinates, self.plan.lanes);
-            for before in &self.plan.before {
+            for before in &self.plan.fused.before {
                 self.evaluator.evaluate(code, before, &mut point)?;
             }
             let mut loops = vec![code.c(0); op.sizes.len()];
@@ -226,7 +224,7 @@ impl<'c> Writer<'c, '_, '_> {
                     point.held.insert(slice, result);
                 }
             }
-            for after in &self.plan.after {
+            for after in &self.plan.fused.after {
                 self.evaluator.evaluate(code, after, &mut point)?;
             }
             let keep = |base: Base| self.evaluator.buffers.contains_key(&base);

@@ -260,7 +260,7 @@ impl<'c> Nest<'c, '_, '_> {
                 };
                 let factors: Vec<Option<Value>> = self.streams.iter().zip(&loaded).map(&mut factor).collect();
                 let args = self.arguments(&factors, &sums);
-                let results = evaluator.apply_results(code, plan.op, args, &self.results, plan.lanes)?;
+                let results = evaluator.apply_results(code, plan.fused.op, args, &self.results, plan.lanes)?;
                 sums = results.into_iter().map(|sum| code.broadcast(sum, plan.lanes)).collect();
             }
             out.extend(sums);
@@ -294,7 +294,7 @@ impl<'c> Nest<'c, '_, '_> {
 
     /// The arguments of the op's body: inputs from memory, scalars, the accumulators.
     fn arguments(&self, factors: &[Option<Value<'c>>], sums: &[Value<'c>]) -> Vec<Option<Value<'c>>> {
-        let op = self.plan.op;
+        let op = self.plan.fused.op;
         let mut args: Vec<Option<Value>> = op
             .operands
             .iter()

@@ -1,7 +1,7 @@
 //! A planned reduction, as data.
 
-use super::super::groups::Group;
-use super::super::model::{Base, TileOp};
+use super::super::groups::{Fused, Group};
+use super::super::model::Base;
 use super::axes::{Axes, Extent};
 use super::sides::Choice;
 use super::stage::Stage;
@@ -15,10 +15,7 @@ pub(super) struct Plan<'c, 'm> {
     /// Groups that compute inputs in local buffers, and these buffers.
     pub(super) prologue: Vec<Group<'c>>,
     pub(super) padded: Vec<Base>,
-    /// Ops before, the op with reductions, ops after.
-    pub(super) before: Vec<&'m TileOp<'c>>,
-    pub(super) op: &'m TileOp<'c>,
-    pub(super) after: Vec<&'m TileOp<'c>>,
+    pub(super) fused: Fused<'c, 'm>,
     pub(super) axes: Axes<'c>,
     pub(super) rows: Extent<'c>,
     pub(super) columns: Extent<'c>,

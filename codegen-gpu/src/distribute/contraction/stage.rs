@@ -13,8 +13,7 @@ use super::super::stride::Stride;
 use super::plan::Plan;
 use super::sides::{Access, Side};
 use super::tile::{Place, Tile, ceil_div};
-use monopour_ir::typed::{gpu::AddressSpace, memref};
-use monopour_ir::{Diagnostics, Type, Value};
+use monopour_ir::{Diagnostics, Value};
 
 /// Banks of workgroup memory, of a word each, on GPUs of every vendor.
 const BANKS: i64 = 32;
@@ -91,8 +90,7 @@ pub(super) fn buffer<'c>(
     stage: &Stage<'c>,
 ) -> Result<Value<'c>, Diagnostics> {
     let element = evaluator.model.slices[stage.side.slice].element;
-    let ty = Type::memref(&[stage.elements], element, AddressSpace::Workgroup.to_attr(code.cx));
-    Ok(code.create(memref::alloca(code.loc, &[], ty))?.result(0))
+    code.workgroup_buffer(code.loc, element, stage.elements)
 }
 
 /// The vectors that an invocation copies in each pass; the addresses without the terms of the reductions.

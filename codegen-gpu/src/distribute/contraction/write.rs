@@ -195,7 +195,7 @@ fn register_tile<'c>(
         }
     }
     for point in &mut points {
-        for op in &plan.before {
+        for op in &plan.fused.before {
             evaluator.evaluate(code, op, point)?;
         }
     }
@@ -204,21 +204,21 @@ fn register_tile<'c>(
     // Invocations that are clamped into range do not read what another one stores.
     let in_place = writes_what_it_reads(evaluator, plan);
     for (i, point) in points.iter_mut().enumerate() {
-        for (output, sums) in plan.op.outputs().iter().zip(&sums) {
+        for (output, sums) in plan.fused.op.outputs().iter().zip(&sums) {
             if let Source::Slice(result) = output.source {
                 point.held.insert(result, sums[i]);
             }
         }
-        for op in plan.after.iter().filter(|_| !in_place) {
+        for op in plan.fused.after.iter().filter(|_| !in_place) {
             evaluator.evaluate(code, op, point)?;
         }
     }
-    let writers: Vec<&TileOp> = plan.before.iter().chain([&plan.op]).chain(&plan.after).copied().collect();
+    let writers = plan.fused.ops();
     let groups = place.columns.len();
     for (i, point) in points.iter_mut().enumerate() {
         let guard = code.both(place.row_guards[i / groups], place.column_guards[i % groups]);
         code.guarded(guard, |code| {
-            for op in plan.after.iter().filter(|_| in_place) {
+            for op in plan.fused.after.iter().filter(|_| in_place) {
                 evaluator.evaluate(code, op, point)?;
             }
             // There are no later groups, so local buffers need no memory.
@@ -235,9 +235,9 @@ fn writes_what_it_reads(evaluator: &Evaluator<'_, '_>, plan: &Plan<'_, '_>) -> b
         op.outputs().iter().filter_map(of).collect()
     };
     let base = |s: usize| evaluator.model.slices[s].base;
-    let written: Vec<Base> = plan.after.iter().flat_map(|op| slices(op)).map(base).collect();
-    let mut held: Vec<usize> = plan.before.iter().chain([&plan.op]).flat_map(|op| slices(op)).collect();
-    for op in &plan.after {
+    let written: Vec<Base> = plan.fused.after.iter().flat_map(|op| slices(op)).map(base).collect();
+    let mut held: Vec<usize> = plan.fused.before.iter().chain([&plan.fused.op]).flat_map(|op| slices(op)).collect();
+    for op in &plan.fused.after {
         for (_, operand) in op.operands.iter().enumerate().filter(|(i, _)| op.reads(*i)) {
             let Source::Slice(s) = operand.source else { continue };
             if matches!(base(s), Base::Argument(_)) && !held.contains(&s) && written.contains(&base(s)) {
@@ -256,15 +256,15 @@ fn initial<'c>(
     plan: &Plan<'c, '_>,
     point: &Point<'c>,
 ) -> Result<Vec<Value<'c>>, Diagnostics> {
-    let outer = plan.op.outer.as_ref().expect("invariant: planned");
+    let outer = plan.fused.op.outer.as_ref().expect("invariant: planned");
     let zero = code.c(0);
-    let mut loops = vec![zero; plan.op.sizes.len()];
+    let mut loops = vec![zero; plan.fused.op.sizes.len()];
     for (l, c) in outer.iter().zip(&point.coordinates) {
         loops[*l] = *c;
     }
     let mut values = vec![];
-    for output in plan.op.outputs() {
-        let value = evaluator.operand(code, plan.op, output, &loops, point)?;
+    for output in plan.fused.op.outputs() {
+        let value = evaluator.operand(code, plan.fused.op, output, &loops, point)?;
         values.push(code.broadcast(value, plan.lanes));
     }
     Ok(values)
@@ -278,7 +278,7 @@ fn accumulate<'c>(
     (who, place): (&Who<'c>, &Place<'c>),
     initial: &[Vec<Value<'c>>],
 ) -> Result<Vec<Vec<Value<'c>>>, Diagnostics> {
-    let all: Vec<usize> = (0..plan.op.outputs().len()).collect();
+    let all: Vec<usize> = (0..plan.fused.op.outputs().len()).collect();
     let rounds = if plan.in_turn { all.chunks(1) } else { all.chunks(all.len()) };
     let mut sums = vec![];
     for results in rounds {
@@ -300,7 +300,7 @@ fn accumulate_results<'c>(
     initial: &[Value<'c>],
 ) -> Result<Vec<Value<'c>>, Diagnostics> {
     let choice = &plan.choice;
-    let read = body::read_by(plan.op, results);
+    let read = body::read_by(plan.fused.op, results);
     let (mut streams, mut fills) = (vec![], vec![]);
     for ((side, stage), copy) in choice.sides.iter().zip(&plan.stages).zip(&who.copies) {
         if !read.contains(&side.operand) {

@@ -3,11 +3,11 @@
 use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Point, Reach};
 use super::super::fitted::FittedChoice;
-use super::super::model::{Base, Source, TileOp};
-use super::{Extent, Factor, HALVES, MATRIX, Plan};
-use monopour_ir::typed::gpu::{AddressSpace, MatrixRole, MatrixType};
-use monopour_ir::typed::memref;
-use monopour_ir::{Attr, Diagnostics, OpSpec, Type, Value, ops};
+use super::super::matrices::{self, HALVES, MATRIX};
+use super::super::model::{Base, Source};
+use super::{Extent, Factor, Plan};
+use monopour_ir::typed::gpu::MatrixRole;
+use monopour_ir::{Diagnostics, Type, Value, ops};
 
 /// A factor in workgroup memory, and an invocation's part of copying it.
 struct Copied<'c> {
@@ -54,16 +54,10 @@ pub(super) fn write<'c>(
     let first_row = code.mul_const(down, tile.rows_each);
     let first_column = code.mul_const(over, tile.columns_each);
     let copies = [copied(code, evaluator, plan, linear, 0)?, copied(code, evaluator, plan, linear, 1)?];
-    let sums = shared(code, plan.summed(), Type::f32(code.cx))?;
+    let sums = code.workgroup_buffer(code.loc, Type::f32(code.cx), plan.summed())?;
     let writer = Writer { evaluator, plan, copies, sums, lane, subgroup, first_row, first_column };
     let sums = writer.products(code)?;
     writer.finish(code, &sums)
-}
-
-/// Workgroup memory.
-fn shared<'c>(code: &mut Code<'c, '_>, elements: i64, element: Type<'c>) -> Result<Value<'c>, Diagnostics> {
-    let ty = Type::memref(&[elements], element, AddressSpace::Workgroup.to_attr(code.cx));
-    Ok(code.create(memref::alloca(code.loc, &[], ty))?.result(0))
 }
 
 /// Where the invocation `linear` copies a factor from and to.
@@ -74,8 +68,7 @@ fn copied<'c>(
     linear: Value<'c>,
     which: usize,
 ) -> Result<Copied<'c>, Diagnostics> {
-    let half = Type::f16(code.cx);
-    let buffer = shared(code, plan.copied(which), half)?;
+    let buffer = code.workgroup_buffer(code.loc, Type::f16(code.cx), plan.copied(which))?;
     let factor = &plan.factors[which];
     let (extent, positions) = if which == 0 { (plan.rows, plan.tile.rows) } else { (plan.columns, plan.tile.columns) };
     let (lines, run) = plan.lines(which);
@@ -145,18 +138,10 @@ impl<'c> Writer<'c, '_, '_> {
         (self.plan.tile.rows_each / MATRIX, self.plan.tile.columns_each / MATRIX)
     }
 
-    fn matrix(&self, code: &Code<'c, '_>, role: MatrixRole) -> Type<'c> {
-        let element = if role == MatrixRole::C { Type::f32(code.cx) } else { Type::f16(code.cx) };
-        let ty = MatrixType { size: MATRIX, element, role }.to_type();
-        ty.expect("invariant: MLIR has matrices of f16 and f32")
-    }
-
     /// The sums of the subgroup's part, by rows.
     fn products(&self, code: &mut Code<'c, '_>) -> Result<Vec<Value<'c>>, Diagnostics> {
         let (down, over) = self.matrices();
-        let zero = code.zero(Type::f32(code.cx));
-        let sum = self.matrix(code, MatrixRole::C);
-        let zero = code.op1(ops::gpu::SUBGROUP_MMA_CONSTANT_MATRIX, &[zero], sum);
+        let zero = matrices::zero(code);
         let (step, depth) = (self.plan.tile.step, self.plan.depth);
         let first = code.c(0);
         let mut carried = self.load(code, first);
@@ -240,7 +225,7 @@ impl<'c> Writer<'c, '_, '_> {
                 let right = self.part(code, 1, j * MATRIX, k)?;
                 for i in 0..down {
                     let sum = &mut sums[(i * over + j) as usize];
-                    *sum = code.op1(ops::gpu::SUBGROUP_MMA_COMPUTE, &[left[i as usize], right, *sum], sum.ty());
+                    *sum = matrices::multiply_add(code, [left[i as usize], right, *sum]);
                 }
             }
         }
@@ -257,15 +242,7 @@ impl<'c> Writer<'c, '_, '_> {
         let role = if which == 0 { MatrixRole::A } else { MatrixRole::B };
         // Rows of the left matrix are positions, those of the right one iterations.
         let is_transposed = along_k != (which == 0);
-        let ty = self.matrix(code, role);
-        let mut spec = OpSpec::new(ops::gpu::SUBGROUP_MMA_LOAD_MATRIX, code.loc)
-            .operands(&[self.copies[which].buffer, at])
-            .results(&[ty])
-            .attr("leadDimension", Attr::int(code.index, pitch));
-        if is_transposed {
-            spec = spec.attr("transpose", Attr::unit(code.cx));
-        }
-        Ok(code.create(spec)?.result(0))
+        matrices::load(code, role, (self.copies[which].buffer, at), (pitch, is_transposed))
     }
 
     /// Computes the epilogue and stores the results, few matrices at a time.
@@ -279,10 +256,7 @@ impl<'c> Writer<'c, '_, '_> {
             code.barrier()?;
             for (j, sum) in (0i64..).zip(sums) {
                 let at = code.add_const(own, j * MATRIX);
-                let spec = OpSpec::new(ops::gpu::SUBGROUP_MMA_STORE_MATRIX, code.loc)
-                    .operands(&[*sum, self.sums, at])
-                    .attr("leadDimension", Attr::int(code.index, plan.sums_pitch()));
-                code.create(spec)?;
+                matrices::store(code, *sum, (self.sums, at), plan.sums_pitch())?;
             }
             code.barrier()?;
             self.results(code, own, (row, column))?;
@@ -340,17 +314,17 @@ impl<'c> Writer<'c, '_, '_> {
                 }
             }
             let mut point = Point::new(coordinates, plan.lanes);
-            for op in &plan.before {
+            for op in &plan.fused.before {
                 self.evaluator.evaluate(code, op, &mut point)?;
             }
             let sum = self.with_initial(code, &point, sum)?;
-            if let Source::Slice(result) = plan.op.outputs()[0].source {
+            if let Source::Slice(result) = plan.fused.op.outputs()[0].source {
                 point.held.insert(result, sum);
             }
-            for op in &plan.after {
+            for op in &plan.fused.after {
                 self.evaluator.evaluate(code, op, &mut point)?;
             }
-            let writers: Vec<&TileOp> = plan.before.iter().chain([&plan.op]).chain(&plan.after).copied().collect();
+            let writers = plan.fused.ops();
             // There are no later groups, so local buffers need no memory.
             self.evaluator.store(code, &writers, &point, |base| matches!(base, Base::Argument(_)))
         })
@@ -363,7 +337,7 @@ impl<'c> Writer<'c, '_, '_> {
         point: &Point<'c>,
         sum: Value<'c>,
     ) -> Result<Value<'c>, Diagnostics> {
-        let op = self.plan.op;
+        let op = self.plan.fused.op;
         let outer = op.outer.as_ref().expect("invariant: planned");
         let zero = code.c(0);
         let mut loops = vec![zero; op.sizes.len()];

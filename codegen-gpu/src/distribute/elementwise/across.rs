@@ -11,7 +11,6 @@ use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach};
 use super::super::fitted::FittedChoice;
 use super::super::groups::Group;
-use super::super::locals::workgroup_buffer;
 use super::super::model::{Base, Operand, Size, Source, TileOp};
 use super::super::stride::Stride;
 use super::super::types::is_vector_float;
@@ -92,7 +91,7 @@ impl<'c> Across<'c> {
         let mut copies = HashMap::new();
         for input in &self.inputs {
             let element = evaluator.model.slices[input.slice].element;
-            copies.insert(input.slice, workgroup_buffer(code, func, element, self.elements)?);
+            copies.insert(input.slice, code.workgroup_buffer(func.location(), element, self.elements)?);
         }
         let total = code.mul(self.down.value, self.along.value);
         let rounds = code.ceil_div_const(total, invocations);

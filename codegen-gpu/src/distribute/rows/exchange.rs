@@ -3,7 +3,6 @@
 use super::super::code::Code;
 use super::super::combine::Combine;
 use super::super::fitted::FittedChoice;
-use super::super::locals::workgroup_buffer;
 use super::Team;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Type, Value};
@@ -44,7 +43,7 @@ impl<'c> Exchange<'c> {
             for ty in types {
                 match free.iter().position(|f| f == ty) {
                     Some(at) => drop(free.remove(at)),
-                    None => buffers.push((*ty, workgroup_buffer(code, func, *ty, kernel.invocations())?)),
+                    None => buffers.push((*ty, code.workgroup_buffer(func.location(), *ty, kernel.invocations())?)),
                 }
             }
         }

@@ -1,0 +1,64 @@
+//! Cooperative matrices in workgroup memory: numbers that a subgroup holds together, factors of f16 and sums of f32.
+//!
+//! No invocation knows which elements of a matrix it holds, so what is computed by element passes through workgroup memory.
+
+use super::code::Code;
+use monopour_ir::typed::gpu::{MatrixRole, MatrixType};
+use monopour_ir::{Attr, Diagnostics, OpSpec, Type, Value, ops};
+
+/// Rows and columns of a matrix.
+pub(super) const MATRIX: i64 = 16;
+/// Elements of one access of an invocation, of halves or of sums.
+pub(super) const HALVES: i64 = 4;
+/// Halves between lines, beyond their length: lines begin in other banks, at multiples of sixteen bytes.
+pub(super) const SKEW: i64 = 8;
+/// Likewise of f32.
+pub(super) const SUMS_SKEW: i64 = 4;
+
+fn matrix_type<'c>(code: &Code<'c, '_>, role: MatrixRole) -> Type<'c> {
+    let element = if role == MatrixRole::C { Type::f32(code.cx) } else { Type::f16(code.cx) };
+    MatrixType { size: MATRIX, element, role }.to_type().expect("invariant: MLIR has matrices of f16 and f32")
+}
+
+/// Sums of zero.
+pub(super) fn zero<'c>(code: &mut Code<'c, '_>) -> Value<'c> {
+    let zero = code.zero(Type::f32(code.cx));
+    let ty = matrix_type(code, MatrixRole::C);
+    code.op1(ops::gpu::SUBGROUP_MMA_CONSTANT_MATRIX, &[zero], ty)
+}
+
+/// The matrix at an element of workgroup memory, whose lines are `pitch` apart; `turned`: lines are columns.
+pub(super) fn load<'c>(
+    code: &mut Code<'c, '_>,
+    role: MatrixRole,
+    (buffer, at): (Value<'c>, Value<'c>),
+    (pitch, turned): (i64, bool),
+) -> Result<Value<'c>, Diagnostics> {
+    let ty = matrix_type(code, role);
+    let mut spec = OpSpec::new(ops::gpu::SUBGROUP_MMA_LOAD_MATRIX, code.loc)
+        .operands(&[buffer, at])
+        .results(&[ty])
+        .attr("leadDimension", Attr::int(code.index, pitch));
+    if turned {
+        spec = spec.attr("transpose", Attr::unit(code.cx));
+    }
+    Ok(code.create(spec)?.result(0))
+}
+
+/// Stores a matrix of sums at an element of workgroup memory, in lines that are `pitch` apart.
+pub(super) fn store<'c>(
+    code: &mut Code<'c, '_>,
+    sums: Value<'c>,
+    (buffer, at): (Value<'c>, Value<'c>),
+    pitch: i64,
+) -> Result<(), Diagnostics> {
+    let spec = OpSpec::new(ops::gpu::SUBGROUP_MMA_STORE_MATRIX, code.loc)
+        .operands(&[sums, buffer, at])
+        .attr("leadDimension", Attr::int(code.index, pitch));
+    code.create(spec).map(|_| ())
+}
+
+/// `sum + left * right`.
+pub(super) fn multiply_add<'c>(code: &mut Code<'c, '_>, [left, right, sum]: [Value<'c>; 3]) -> Value<'c> {
+    code.op1(ops::gpu::SUBGROUP_MMA_COMPUTE, &[left, right, sum], sum.ty())
+}
