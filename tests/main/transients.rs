@@ -21,7 +21,7 @@ fn runs(text: &str, (device, target): &(Device, TargetDescription), all: &[Vec<H
     for inputs in all {
         let results = session.run(inputs).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let expected: Vec<_> = evaluated(text, inputs).iter().map(to_runtime).collect();
-        compare(&device.name(), &results, &expected);
+        compare(device.name(), &results, &expected);
         stats.push(session.stats());
     }
     assert!(session.close().is_clean(), "{text}");

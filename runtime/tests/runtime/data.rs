@@ -123,7 +123,8 @@ fn loops_branches_and_calls_run_without_trust() {
 /// Places of transients that were not asked for, or asked for too late, in a way that no transient is.
 #[test]
 fn places_are_asked_for_before_they_are_taken() {
-    let cases: [(&str, &[(F, &[u32])]); 6] = [
+    type Calls = &'static [(F, &'static [u32])];
+    let cases: [(&str, Calls); 6] = [
         ("place 0 of 0", &[(F::Place, &[0])]),
         ("place 2 of 1", &[(F::Request, &[4, 0, 1]), (F::Place, &[2])]),
         ("behind the first place", &[(F::Request, &[4, 0, 1]), (F::Place, &[0]), (F::Request, &[4, 0, 1])]),
@@ -133,7 +134,9 @@ fn places_are_asked_for_before_they_are_taken() {
     ];
     for (expected, calls) in cases {
         let mut code = Code::constants(&[0, 1, 2, 10, 64, 1, u64::MAX]);
-        calls.iter().for_each(|(function, arguments)| drop(code.call(0, *function, arguments)));
+        for (function, arguments) in calls {
+            code.call(0, *function, arguments);
+        }
         let error = run(program(code.0), (0, 0), &options()).unwrap_err();
         assert!(error.code() == "R0013" && error.to_string().contains(expected), "{expected}: {error}");
     }
