@@ -24,6 +24,7 @@ use crate::failures::{failed_to_bufferize, location_of};
 use crate::memref_types::{boundary_type, dynamic_layout, identity, is_memref_element, memory_space};
 use crate::op_model::OpModels;
 use crate::options::{FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
+use crate::private_layouts::Assumed;
 use crate::scope::{has_tensors, is_apart};
 
 /// The predictions so far.
@@ -40,6 +41,8 @@ pub struct BufferTypes<'c, 'a> {
     steps: u64,
     /// Functions whose results were requested before they were known: recursion.
     assumed: RefCell<HashSet<Op<'c>>>,
+    /// What is assumed of the arguments of private functions.
+    arguments: Assumed<'c>,
 }
 
 impl<'c, 'a> BufferTypes<'c, 'a> {
@@ -54,7 +57,12 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
             is_early: false,
             steps: 0,
             assumed: RefCell::default(),
+            arguments: Assumed::new(),
         }
+    }
+    /// Assumes types of arguments.
+    pub(crate) fn assume(&mut self, arguments: Assumed<'c>) {
+        self.arguments = arguments;
     }
     /// Whether the pass goes beyond upstream's.
     pub fn extensions(&self) -> bool {
@@ -169,8 +177,10 @@ impl<'c, 'a> BufferTypes<'c, 'a> {
             let (inputs, results) = function.function_type().unwrap_or_default();
             let attrs = function.attr("arg_attrs").and_then(|a| a.as_array()).unwrap_or_default();
             let layout = |i: usize| attrs.get(i).and_then(|a| a.get(ops::attributes::bufferization::BUFFER_LAYOUT));
-            let argument =
-                |(i, ty)| layout(i).and_then(|l| self.with_layout(ty, l)).unwrap_or_else(|| self.boundary(ty));
+            let argument = |(i, ty)| {
+                let declared = layout(i).and_then(|l| self.with_layout(ty, l));
+                declared.or_else(|| self.arguments.get(&(function, i)).copied()).unwrap_or_else(|| self.boundary(ty))
+            };
             let arguments = inputs.into_iter().enumerate().map(argument).collect();
             (arguments, results.into_iter().map(|t| self.boundary(t)).collect())
         })

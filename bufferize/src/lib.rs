@@ -62,6 +62,7 @@ mod options;
 mod order_dispatches;
 mod own_place;
 mod own_tiles;
+mod private_layouts;
 mod remarks;
 mod reuse_buffers;
 mod rewrite;

@@ -35,7 +35,7 @@ use crate::own_place::inserts_in_place;
 use crate::remarks::Remarks;
 use crate::scope::{functions_of, has_loose_tensors, ops_in_scope};
 use crate::summaries::summarise;
-use crate::{annotate, insert_copies, loaded_globals, rewrite, shared_outputs};
+use crate::{annotate, insert_copies, loaded_globals, private_layouts, rewrite, shared_outputs};
 
 /// Counts and remarks of the pass.
 #[derive(Clone, Debug, Default)]
@@ -378,10 +378,8 @@ fn run(
             remarks.append(loaded_globals::copy(*root, collected, decisions, options, &mut stores)?);
         }
     }
-    let mut types = BufferTypes::new(models, options, &callees);
-    for unit in &units {
-        types.function(unit.root)?;
-    }
+    let roots: Vec<Op> = units.iter().map(|unit| unit.root).collect();
+    let types = private_layouts::predict(module, &roots, (models, options, &callees))?;
     let mut self_copies = HashSet::new();
     for Unit { collected, decisions, .. } in &units {
         match relocated(collected, decisions, models, options, &types) {

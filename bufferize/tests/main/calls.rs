@@ -4,7 +4,7 @@ use monopour_analysis::facts::Facts;
 use monopour_analysis::index::OperandId;
 use monopour_analysis::one_shot::DecideError;
 use monopour_bufferize::op_model::OpModels;
-use monopour_bufferize::{Analysis, CopyBeforeWrite, Greedy, Options, run_one_shot, run_with_analysis};
+use monopour_bufferize::{Analysis, CopyBeforeWrite, Greedy, Options, Strategy, run_one_shot, run_with_analysis};
 use monopour_ir::{Context, Module};
 
 use crate::support::{boundaries, bufferize, parse, upstream};
@@ -274,6 +274,49 @@ fn a_layout_that_is_declared_is_taken() {
     let text = module.op().to_string();
     assert!(text.contains("@f(%arg0: memref<?x?xf32, strided<[?, 1]>>"), "{text}");
     assert!(text.contains("@e(memref<8xf32> {bufferization.buffer_layout"), "{text}");
+}
+
+/// A private function with one argument, and calls on `%e`, which is row-major, or on a part of it.
+fn private(calls: &str, body: &str) -> String {
+    let text = format!(
+        "func.func private @f(%t: tensor<4x8xf32>, %i: index) -> f32 {{
+           {body}
+           %v = tensor.extract %t[%i, %i] : tensor<4x8xf32>
+           return %v : f32
+         }}
+         func.func @main(%x: f32, %i: index) -> f32 {{
+           %n = tensor.empty() : tensor<8x16xf32>
+           %w = linalg.fill ins(%x : f32) outs(%n : tensor<8x16xf32>) -> tensor<8x16xf32>
+           %m = tensor.empty() : tensor<4x8xf32>
+           %e = linalg.fill ins(%x : f32) outs(%m : tensor<4x8xf32>) -> tensor<4x8xf32>
+           %p = tensor.extract_slice %w[4, 8] [4, 8] [1, 1] : tensor<8x16xf32> to tensor<4x8xf32>
+           %q = tensor.extract_slice %w[%i, 0] [4, 8] [1, 1] : tensor<8x16xf32> to tensor<4x8xf32>
+           {calls}
+           return %r : f32
+         }}"
+    );
+    let options = Options { strategy: Strategy::Minimal, extensions: true, ..boundaries() };
+    let (module, _) = bufferize(&text, &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    module.op().verify_with_diagnostics().unwrap_or_else(|e| panic!("{e}"));
+    let text = module.op().to_string();
+    let signature = text.lines().find(|line| line.contains("@f(%arg0")).expect("it is kept");
+    signature.split("%arg0: ").nth(1).and_then(|rest| rest.split(", %arg1").next()).expect("an argument").to_owned()
+}
+
+#[test]
+fn a_private_function_takes_the_layout_of_all_calls() {
+    let call = |name: &str, of: &str| format!("%{name} = func.call @f(%{of}, %i) : (tensor<4x8xf32>, index) -> f32\n");
+    assert_eq!(private(&call("r", "e"), ""), "memref<4x8xf32>");
+    assert_eq!(private(&(call("s", "e") + &call("r", "e")), ""), "memref<4x8xf32>");
+    assert_eq!(private(&(call("s", "p") + &call("r", "p")), ""), "memref<4x8xf32, strided<[16, 1], offset: 72>>");
+    // Two layouts: any.
+    let any = "memref<4x8xf32, strided<[?, ?], offset: ?>>";
+    assert_eq!(private(&(call("s", "p") + &call("r", "q")), ""), any);
+    assert_eq!(private(&(call("s", "e") + &call("r", "p")), ""), any);
+    // Its own calls are calls, too.
+    let again = "%s = func.call @f(%t, %i) : (tensor<4x8xf32>, index) -> f32";
+    assert_eq!(private(&call("r", "p"), again), any, "what it is given at first is not what was assumed");
+    assert_eq!(private(&call("r", "e"), again), "memref<4x8xf32>");
 }
 
 #[test]
