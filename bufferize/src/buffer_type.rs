@@ -24,8 +24,10 @@ use crate::failures::{failed_to_bufferize, location_of};
 use crate::memref_types::{boundary_type, dynamic_layout, identity, is_memref_element, memory_space};
 use crate::op_model::OpModels;
 use crate::options::{FunctionBoundaryTypeConversion, Options, UnknownTypeConversion};
-use crate::private_layouts::Assumed;
 use crate::scope::{has_tensors, is_apart};
+
+/// Assumed types of arguments, by function and position.
+pub(crate) type Assumed<'c> = HashMap<(Op<'c>, usize), Type<'c>>;
 
 /// The predictions so far.
 pub struct BufferTypes<'c, 'a> {

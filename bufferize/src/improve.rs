@@ -11,7 +11,7 @@ use crate::boundary::{Callees, callees_first};
 use crate::eliminate_empty_tensors::{self, Analysed, analyse, erase_unused, replaced};
 use crate::move_reads::move_reads;
 use crate::op_model::OpModels;
-use crate::options::{Options, Strategy};
+use crate::options::Options;
 use crate::reuse_buffers::reuse_buffers;
 use crate::summaries::summarise;
 use crate::{alternate, shared_outputs};
@@ -22,11 +22,6 @@ const MOST_OPERANDS: usize = 40_000;
 
 /// An analysis of the function as it is now.
 pub(crate) type Analyse<'c, 'a> = &'a dyn Fn() -> Result<Analysed<'c>, Diagnostics>;
-
-/// Whether these options ask for more than upstream's decisions.
-pub(crate) fn is_minimal(options: &Options) -> bool {
-    options.strategy == Strategy::Minimal && !options.copy_before_write
-}
 
 /// Lets loops alternate between buffers, eliminates new tensors, moves reads and reuses buffers in the functions of a module, callees first. Nothing is done but with
 /// [`Strategy::Minimal`].
@@ -39,7 +34,7 @@ pub(crate) fn is_minimal(options: &Options) -> bool {
 pub fn improve(root: Op, options: &Options) -> Result<u64, Diagnostics> {
     options.check()?;
     let options = &options.effective();
-    if !is_minimal(options) {
+    if !options.is_minimal() {
         return Ok(0);
     }
     let steps = Cell::new(0);

@@ -124,6 +124,10 @@ impl Options {
             alignment: u32::try_from(self.buffer_alignment_bytes).unwrap_or(u32::MAX),
         }
     }
+    /// Whether these options ask for more than upstream's decisions.
+    pub(crate) fn is_minimal(&self) -> bool {
+        self.strategy == Strategy::Minimal && !self.copy_before_write
+    }
     /// The options of `compile`: function boundaries of identity layout, loops may return allocations, the entry's ABI,
     /// encodings as memory spaces, and the extensions.
     pub fn pipeline() -> Self {

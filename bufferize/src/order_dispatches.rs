@@ -23,7 +23,7 @@ use monopour_ir::typed::scf::ForAll;
 use monopour_ir::{Attr, Block, Op, Rewriter, Value, ops};
 use tracing::trace;
 
-use crate::improve::{functions, is_minimal};
+use crate::improve::functions;
 use crate::options::Options;
 use crate::subset_extraction::{Movable, may_move, read_values};
 
@@ -34,7 +34,7 @@ const VIEWS: [&str; 4] =
 /// Orders the dispatches of a module's functions; returns how many functions it changes. Nothing is done but with
 /// [`crate::Strategy::Minimal`].
 pub fn order_dispatches(root: Op, options: &Options) -> usize {
-    if !is_minimal(&options.effective()) {
+    if !options.effective().is_minimal() {
         return 0;
     }
     functions(root).into_iter().filter(|function| order(*function)).count()

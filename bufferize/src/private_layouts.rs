@@ -19,13 +19,9 @@ use std::collections::HashMap;
 use monopour_ir::{Diagnostics, Op, Type, ops};
 
 use crate::boundary::Callees;
-use crate::buffer_type::BufferTypes;
-use crate::improve::is_minimal;
+use crate::buffer_type::{Assumed, BufferTypes};
 use crate::op_model::OpModels;
 use crate::options::{FunctionBoundaryTypeConversion, Options};
-
-/// The assumed types of arguments, by function and position; any layout for those that are not there.
-pub(crate) type Assumed<'c> = HashMap<(Op<'c>, usize), Type<'c>>;
 
 /// Predicts the types in all functions, callees first.
 ///
@@ -92,7 +88,7 @@ fn agreed<'c>(calls: &[(Op<'c>, Op<'c>)], types: &BufferTypes<'c, '_>) -> HashMa
 /// The calls of private functions that are called by functions that are bufferized alone, with what they call.
 fn calls<'c>(module: Op<'c>, functions: &[Op<'c>], callees: &Callees<'c>, options: &Options) -> Vec<(Op<'c>, Op<'c>)> {
     let infers = options.function_boundary_type_conversion == FunctionBoundaryTypeConversion::Infer;
-    if !is_minimal(options) || !options.bufferize_function_boundaries || !infers {
+    if !options.is_minimal() || !options.bufferize_function_boundaries || !infers {
         return vec![];
     }
     let is_one = |callee: &Op<'c>| !callee.is_public() && functions.contains(callee);

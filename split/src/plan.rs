@@ -13,7 +13,7 @@
 //! %0 = memref.view %arena[%c0][] : memref<262144xi8, #s> to memref<64x1024xf32, #s>
 //! .. memref.dealloc %arena
 //! ```
-//! Where a size follows from those of the inputs, the runtime plans, once per tuple of sizes: the requests stand before all
+//! Where a size follows from those of the inputs, or no buffer of the device is as large, the runtime plans, once per tuple of sizes: the requests stand before all
 //! transients, and each transient takes its place where it was allocated.
 //! ```mlir
 //! %1 = memref.alloc(%n) {monopour.request = array<i64: 3, 5>} : memref<?x1024xf32, #s>
@@ -140,15 +140,22 @@ impl<'c> Transient<'c> {
     }
 }
 
-/// Plans the memory of `host`, a function of `module`. `poison`: mark where the contents of a place begin and end.
+/// Plans the memory of `host`, a function of `module`. An arena has at most `most_bytes`: of more, the runtime places what it can.
+/// `poison`: mark where the contents of a place begin and end.
 ///
 /// # Errors
 /// S0004 when an arena would hold a buffer without a static size (cannot happen after `transients.rs`); IR errors.
-pub fn run<'c>(module: &'c Module<'c>, host: Op<'c>, poison: bool) -> Result<Report, Diagnostics> {
+pub fn run<'c>(module: &'c Module<'c>, host: Op<'c>, most_bytes: u64, poison: bool) -> Result<Report, Diagnostics> {
     let block = host.body().expect("the host function has a body");
     let Transients { all, deallocs, names } = Transients::of(host);
-    let (mut transients, requested) = sort(block, all);
-    let plan = place(&mut transients, constant_bytes(module));
+    let (mut transients, mut requested) = sort(block, all);
+    let mut plan = place(&mut transients, constant_bytes(module));
+    if plan.peak_bytes > most_bytes {
+        let (kept, others): (Vec<_>, Vec<_>) = transients.into_iter().partition(|t| t.border.is_some());
+        requested.extend(others.into_iter().map(|t| t.found));
+        transients = kept;
+        plan = place(&mut transients, constant_bytes(module));
+    }
     forget_borders(host, &transients);
     if transients.is_empty() && requested.is_empty() {
         return Ok(Report::default());
@@ -360,10 +367,9 @@ fn create_arena<'c>(
 
 /// WRITE: the requests before all transients, and each transient as its place.
 fn request<'c>(rw: &mut Rewriter<'c>, host: Op<'c>, requested: &[Found<'c>]) -> Result<(), Diagnostics> {
-    let Some(first) = host.body().and_then(|block| requested.iter().find_map(|found| beside(found.alloc(), block)))
-    else {
-        return Ok(());
-    };
+    let places = requested.iter().filter_map(|found| beside(found.alloc(), host.body()?));
+    let first = places.reduce(|first, place| if place.is_before_in_block(first) { place } else { first });
+    let Some(first) = first else { return Ok(()) };
     let mut moved = HashSet::new();
     for found in requested {
         for size in transients::sizes_before(host, found.alloc(), &mut moved).unwrap_or_default() {

@@ -1,5 +1,6 @@
 //! Outline, plan and schedule on small host functions.
 
+mod transients;
 mod twins;
 
 use expect_test::{Expect, expect, expect_file};
@@ -35,7 +36,7 @@ fn phases<'c>(text: &str) -> Result<(Module<'c>, plan::Report, schedule::Schedul
     let module = Module::parse(cx, text.as_bytes(), "test.mlir")?;
     outline::run(&module)?;
     let host = module.symbol("main").expect("the input has @main");
-    let report = plan::run(&module, host, false)?;
+    let report = plan::run(&module, host, u64::MAX, false)?;
     let scheduled = schedule::run(&module, host, constants::Known::default(), false)?;
     module.op().verify_with_diagnostics()?;
     Ok((module, report, scheduled))
@@ -158,7 +159,7 @@ fn constants_of_other_variants_are_told_by_their_elements() {
         outline::run(&module).expect("outlines");
         let found = constants::Known::of(&module, known, &|_| None);
         let host = module.symbol("main").expect("the input has @main");
-        plan::run(&module, host, false).expect("plans");
+        plan::run(&module, host, u64::MAX, false).expect("plans");
         let scheduled = schedule::run(&module, host, found, false).expect("schedules");
         let calls = module.op().find_all(ops::func::CALL).into_iter();
         let call = calls.into_iter().find(|call| call.callee() == Some("monopour_rt_constant")).expect("one constant");
@@ -234,7 +235,7 @@ fn copies_on_the_host_are_of_contiguous_buffers() {
     let scheduled = |text: &str| {
         let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("parses");
         let host = module.symbol("main").expect("the input has @main");
-        plan::run(&module, host, false)?;
+        plan::run(&module, host, u64::MAX, false)?;
         let scheduled = schedule::run(&module, host, constants::Known::default(), false)?;
         Ok::<_, Diagnostics>((scheduled.copies, callees(&module)))
     };
@@ -367,7 +368,7 @@ func.func @main(%x: memref<8xf32>) -> memref<8xf32> {
 }
 "#;
     let module = Module::parse(Context::new(), text.as_bytes(), "test.mlir").expect("parses");
-    plan::run(&module, module.symbol("main").expect("there"), false).expect("plans");
+    plan::run(&module, module.symbol("main").expect("there"), u64::MAX, false).expect("plans");
     assert_eq!(callees(&module), ["k", "k_binding_1", "k_binding_1"]);
     let access = |name: &str| {
         let kernel = module.symbol(name).expect("made");
@@ -419,7 +420,7 @@ fn copies_are_counted_as_often_as_a_run_comes_by() {
     outline::run(&module).expect("outlines");
     let kernels = copies::of_kernels(&module);
     let host = module.symbol("main").expect("the input has @main");
-    plan::run(&module, host, false).expect("plans");
+    plan::run(&module, host, u64::MAX, false).expect("plans");
     let sites = |is_gpu| -> Vec<(String, Option<u64>, Option<u64>)> {
         let sites = copies::of_host(&module, host, &kernels, is_gpu).into_iter();
         sites.map(|site| (site.location, site.bytes, site.times)).collect()

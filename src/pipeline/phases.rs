@@ -184,7 +184,11 @@ pub(super) fn distribute<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Resu
 pub(super) fn plan<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Result<Planned<'c>, Diagnostics> {
     let Outlined { model, inserted, kernel_copies, kernel_ops } = stage;
     let mut lives = split::lives::run(&model.module, model.host(), &model.signature);
-    let plan = split::plan::run(&model.module, model.host(), job.options.poison)?;
+    let most_bytes = match job.target {
+        TargetDescription::Gpu(description) => description.limits.max_buffer_bytes,
+        TargetDescription::Cpu(_) => u64::MAX,
+    };
+    let plan = split::plan::run(&model.module, model.host(), most_bytes, job.options.poison)?;
     split::lives::place(&mut lives, &plan);
     let pooled = split::plan::pooled(model.host());
     let sites = split::copies::of_host(&model.module, model.host(), &kernel_copies, job.is_gpu());

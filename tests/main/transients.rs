@@ -92,3 +92,19 @@ fn a_size_that_came_before_creates_nothing() {
         assert!(stats[..sizes.len()].iter().all(|s| s.steady_state.plans_made == 1));
     }
 }
+
+/// Where no buffer of the device holds all of them, the runtime places them.
+#[test]
+fn what_is_larger_than_a_buffer_is_placed_by_the_runtime() {
+    let text = source("host/nested_transients").replace("8x16", "8x2048");
+    let values: Vec<f32> = (0..8 * 2048).map(|i| (i * 7 % 11) as f32 / 16.0).collect();
+    let inputs = vec![f32s(&[8, 2048], &values), index(2), raw(DType::I1, &[], &[1])];
+    for (device, target) in devices() {
+        let TargetDescription::Gpu(mut description) = target else { continue };
+        description.limits.max_buffer_bytes = 128 << 10;
+        let small = (device, TargetDescription::Gpu(description));
+        // Four places of 64 KiB.
+        let stats = runs(&text, &small, &[inputs.clone(), inputs.clone()]);
+        assert!(stats.iter().all(|s| (s.planned_bytes, s.counts.fresh_bytes) == (0, 256 << 10)), "{stats:#?}");
+    }
+}
