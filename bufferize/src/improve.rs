@@ -1,4 +1,5 @@
-//! The changes of functions on tensors for [`Strategy::Minimal`]: new tensors eliminated, reads moved, buffers used again.
+//! The changes of functions on tensors for [`crate::Strategy::Minimal`]: new tensors eliminated, reads moved, parts copied for the
+//! whole, buffers used again.
 //!
 //! Each tries changes and judges them by an analysis of the function, as often as its size allows; the analysis of what is kept
 //! serves the next one.
@@ -9,9 +10,11 @@ use monopour_ir::{Diagnostics, Op, Rewriter, ops};
 
 use crate::boundary::{Callees, callees_first};
 use crate::eliminate_empty_tensors::{self, Analysed, analyse, erase_unused, replaced};
+use crate::kept_parts::keep_parts;
 use crate::move_reads::move_reads;
 use crate::op_model::OpModels;
 use crate::options::Options;
+use crate::remarks::Remarks;
 use crate::reuse_buffers::reuse_buffers;
 use crate::summaries::summarise;
 use crate::{alternate, shared_outputs};
@@ -20,24 +23,34 @@ use crate::{alternate, shared_outputs};
 /// more.
 const MOST_OPERANDS: usize = 40_000;
 
+/// What the changes took, and why they copy.
+#[derive(Clone, Debug, Default)]
+pub struct Improved {
+    /// Elementary steps of all decisions, which complexity tests count.
+    pub steps: u64,
+    /// The reason of each copy that a change brought.
+    pub remarks: Diagnostics,
+    /// Bytes that each remark's copy moves: `None` if known at run time only.
+    pub remark_bytes: Vec<Option<u64>>,
+}
+
 /// An analysis of the function as it is now.
 pub(crate) type Analyse<'c, 'a> = &'a dyn Fn() -> Result<Analysed<'c>, Diagnostics>;
 
-/// Lets loops alternate between buffers, eliminates new tensors, moves reads and reuses buffers in the functions of a module, callees first. Nothing is done but with
-/// [`Strategy::Minimal`].
+/// Lets loops alternate between buffers, eliminates new tensors, moves reads, copies parts for the whole, and reuses buffers in the
+/// functions of a module, callees first. Nothing is done but with [`crate::Strategy::Minimal`].
 ///
-/// A function is analysed once, and again for each set of changes that is tried. Returns the steps of all decisions, which
-/// complexity tests count.
+/// A function is analysed once, and again for each set of changes that is tried.
 ///
 /// # Errors
 /// As [`crate::run_one_shot`], for programs that it would refuse.
-pub fn improve(root: Op, options: &Options) -> Result<u64, Diagnostics> {
+pub fn improve(root: Op, options: &Options) -> Result<Improved, Diagnostics> {
     options.check()?;
     let options = &options.effective();
     if !options.is_minimal() {
-        return Ok(0);
+        return Ok(Improved::default());
     }
-    let steps = Cell::new(0);
+    let (steps, mut remarks) = (Cell::new(0), Remarks::default());
     let models = OpModels::upstream();
     let functions = functions(root);
     let mut callees = Callees::new(&functions);
@@ -52,15 +65,17 @@ pub fn improve(root: Op, options: &Options) -> Result<u64, Diagnostics> {
         let mut analysed = analyse()?;
         let edits = eliminate_empty_tensors::improve(function, &mut analysed, &analyse)?;
         move_reads(function, &mut analysed, &analyse)?;
+        let parts = keep_parts(function, &mut analysed, &analyse, &mut remarks)?;
         let reused = reuse_buffers(function, &mut analysed, &analyse)?;
         let summary = summarise(function, &analysed.collected, &analysed.decisions);
         callees.insert(function, summary);
         // From here on the analysis has values that are gone.
         let mut rw = Rewriter::new(function.context());
-        erase_unused(&mut rw, replaced(&edits).chain(reused.empties.iter().copied()));
+        erase_unused(&mut rw, replaced(&edits).chain(replaced(&parts)).chain(reused.empties.iter().copied()));
         reused.finish(&mut rw)?;
     }
-    Ok(steps.get())
+    let Remarks { diagnostics: remarks, bytes: remark_bytes } = remarks;
+    Ok(Improved { steps: steps.get(), remarks, remark_bytes })
 }
 
 /// A function itself, or those of a module.

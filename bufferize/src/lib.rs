@@ -15,7 +15,7 @@
 //! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
 //! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
 //! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`order_dispatches()`],
-//!   `alternate`, `move_reads`, `reuse_buffers` with `own_tiles` ([`improve()`] runs these with the first), [`empty_tensor_to_alloc_tensor()`]: passes before; [`finalize()`] ends partial runs.
+//!   `alternate`, `move_reads`, `kept_parts`, `reuse_buffers` with `own_tiles` ([`improve()`] runs these with the first), [`empty_tensor_to_alloc_tensor()`]: passes before; [`finalize()`] ends partial runs.
 //!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
 //! [`analyse`] stops before the rewrite and gives facts and decisions of each function;
@@ -51,6 +51,7 @@ mod finalize;
 mod globals;
 mod improve;
 mod insert_copies;
+mod kept_parts;
 mod loaded_globals;
 mod loop_copies;
 mod memref_types;
@@ -80,7 +81,7 @@ pub use buffer_type::BufferTypes;
 pub use eliminate_empty_tensors::{Eliminated, eliminate_empty_tensors, eliminate_empty_tensors_into};
 pub use empty_tensor_to_alloc_tensor::empty_tensor_to_alloc_tensor;
 pub use finalize::{Finalized, finalize};
-pub use improve::improve;
+pub use improve::{Improved, improve};
 pub use one_shot::{
     Chooser, FunctionAnalysis, Stats, analyse, run_one_shot, run_one_shot_into, run_with_analysis, run_with_decisions,
     run_with_models,

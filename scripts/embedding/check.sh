@@ -60,10 +60,13 @@ check "C and C++" cargo test --release -p monopour-capi -- --nocapture
 check "Python" make -s test-python
 check "sizes" sizes
 check "build" cargo build --release
-check "weights" sh -c ".venv/wheel/bin/pip install -q blake3 &&
-  .venv/wheel/bin/python scripts/embedding/weights.py $target/release/monopour $prefix/bin/mlir-opt $target/embedding"
+check "weights" .venv/wheel/bin/python scripts/embedding/weights.py "$target/release/monopour" "$prefix/bin/mlir-opt" \
+  "$target/embedding"
+check "load" cargo bench -q -p monopour-runtime --bench load -- "$(realpath "$target")/embedding/cpu.mpr"
 rm -rf "$target/embedding"
-check "runtime: engine, faults, sessions, memory, ends, languages, mutated host programs" runtime
+# By itself: it measures the process.
+check "memory of 10,000 runs" runtime memory::
+check "runtime: engine, faults, sessions, ends, languages, mutated host programs" runtime --skip memory::
 check "ends of loops" whole ends::
 check "op suite without trust" whole op_suite_on_a_gpu_without_trust
 check "both forms on the op suite" whole both_forms_of_the_host_function_agree_on_the_op_suite

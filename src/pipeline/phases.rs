@@ -87,6 +87,7 @@ pub(super) fn bufferize<'c>(job: &mut Job<'c, '_>, Tiled { model }: Tiled<'c>) -
         },
         ..Options::pipeline()
     };
+    let mut inserted = vec![];
     let stats = match strategy {
         Strategy::Upstream => {
             upstreams_bufferization(model.host(), root, &options)?;
@@ -99,13 +100,14 @@ pub(super) fn bufferize<'c>(job: &mut Job<'c, '_>, Tiled { model }: Tiled<'c>) -
         }
         Strategy::Minimal => {
             order_dispatches(root, &options);
-            improve(root, &options)?;
+            let improved = improve(root, &options)?;
+            inserted = note_copies(job, improved.remarks, &improved.remark_bytes);
             run_one_shot(root, &options)?
         }
     };
     job.report.in_place += stats.in_place as usize;
     job.report.out_of_place += stats.out_of_place as usize;
-    let inserted = note_copies(job, stats.remarks, &stats.remark_bytes);
+    inserted.extend(note_copies(job, stats.remarks, &stats.remark_bytes));
     // Subviews of one slice become one value, and a copy of a slice to itself folds away.
     run_passes(root, &format!("builtin.module({CANONICALIZE},cse,{CANONICALIZE})"))?;
     Ok(OnMemrefs { model, inserted })

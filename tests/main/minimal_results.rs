@@ -1,7 +1,8 @@
 //! Families of programs whose values are computed where their result belongs: inside of a pad, also of what they are joined to, of a
 //! branch, of one of two that are selected, of a loop with a condition of its own. Each program has a twin that must copy.
 
-use crate::host::index;
+use crate::backend::to_runtime;
+use crate::host::{compare, devices, evaluated, index, run};
 use crate::minimal::{AXES, Case, Copies, ELEMENTS, Element, added, check_family, shape, slice, tensor_from, type_of};
 use monopour::runtime::HostTensor;
 
@@ -308,4 +309,35 @@ fn remade(sizes: &Sizes, (trips, count): (i64, usize), is_twin: bool) -> Case {
 #[test]
 fn what_a_loop_makes_anew_alternates_between_two_buffers() {
     check_family(family(5, &[(0, 1), (1, 1), (2, 1), (5, 1), (3, 2), (4, 3)], remade), 12);
+}
+
+/// A part of a tensor is overwritten by what is made of other parts of it: what is kept is copied to a new tensor, unless that is
+/// more than what is put into it.
+#[test]
+fn what_an_insertion_keeps_is_copied_alone() {
+    for device in &devices() {
+        for (rank, axis) in AXES {
+            for (first, part) in [(0, 6), (1, 6), (2, 6), (5, 3), (4, 3), (1, 3)] {
+                let element = ELEMENTS[0];
+                let shapes = [8, part].map(|size| shape(rank, axis, size));
+                let [ty, of_part] = [8, part].map(|size| type_of(&shape(rank, axis, size), None, element.1));
+                let [from, to] =
+                    [8 - part, first].map(|at| slice(&shapes[1], axis, &at.to_string(), &part.to_string()));
+                let text = format!(
+                    "func.func @main(%x: {ty}) -> {ty} {{\n  %p = tensor.extract_slice %x{from} : {ty} to {of_part}\n  \
+                     %n = tensor.empty() : {of_part}\n{}  %r = tensor.insert_slice %s into %x{to} : {of_part} into {ty}\n  \
+                     return %r : {ty}\n}}\n",
+                    turned("s", ("%p", "%n"), (rank, axis, Some(part)), &of_part, element)
+                );
+                let inputs = [tensor_from(element.0, &shapes[0], 3)];
+                let (results, stats, leaks) = run(&text, &["arg0"], device, &inputs);
+                compare(&text, &results, &evaluated(&text, &inputs).iter().map(to_runtime).collect::<Vec<_>>());
+                let lines = shapes[0].iter().product::<u64>() / 8 * 4;
+                // What is read apart from what is overwritten is in place.
+                let kept = if first + part <= 8 - part { 0 } else { part.min(8 - part) };
+                assert_eq!(stats.counts.copied_bytes, lines * kept, "{}: {text}", stats.device);
+                assert!(leaks.is_clean());
+            }
+        }
+    }
 }

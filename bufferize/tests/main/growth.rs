@@ -36,7 +36,7 @@ fn work_of_changes_grows_with_the_program_and_a_logarithm() {
             let module = Module::parse(cx, text.as_bytes(), name).expect("shapes are valid");
             let options = Options { entry_abi: false, ..Options::pipeline() };
             order_dispatches(module.op(), &options);
-            let before = improve(module.op(), &options).unwrap_or_else(|e| panic!("{name} at {n}: {e}"));
+            let before = improve(module.op(), &options).unwrap_or_else(|e| panic!("{name} at {n}: {e}")).steps;
             before + run_one_shot(module.op(), &options).unwrap_or_else(|e| panic!("{name} at {n}: {e}")).steps
         })
     };
