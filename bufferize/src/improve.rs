@@ -17,7 +17,7 @@ use crate::options::Options;
 use crate::remarks::Remarks;
 use crate::reuse_buffers::reuse_buffers;
 use crate::summaries::summarise;
-use crate::{alternate, shared_outputs};
+use crate::{alternate, shared_outputs, sink_insertions};
 
 /// Operands that are analysed again in one function, all analyses together: a large function is analysed once or twice
 /// more.
@@ -37,7 +37,7 @@ pub struct Improved {
 /// An analysis of the function as it is now.
 pub(crate) type Analyse<'c, 'a> = &'a dyn Fn() -> Result<Analysed<'c>, Diagnostics>;
 
-/// Lets loops alternate between buffers, eliminates new tensors, moves reads, copies parts for the whole, and reuses buffers in the
+/// Lets loops alternate between buffers, inserts in branches, eliminates new tensors, moves reads, copies parts for the whole, and reuses buffers in the
 /// functions of a module, callees first. Nothing is done but with [`crate::Strategy::Minimal`].
 ///
 /// A function is analysed once, and again for each set of changes that is tried.
@@ -57,6 +57,7 @@ pub fn improve(root: Op, options: &Options) -> Result<Improved, Diagnostics> {
     for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
         shared_outputs::run(function);
         alternate::run(function)?;
+        sink_insertions::run(function)?;
         let analyse = || {
             let analysed = analyse(function, &models, &callees, options)?;
             steps.set(steps.get() + analysed.decisions.steps());

@@ -15,7 +15,7 @@
 //! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
 //! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
 //! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`order_dispatches()`],
-//!   `alternate`, `move_reads`, `kept_parts`, `reuse_buffers` with `own_tiles` ([`improve()`] runs these with the first), [`empty_tensor_to_alloc_tensor()`]: passes before; [`finalize()`] ends partial runs.
+//!   `alternate`, `sink_insertions`, `move_reads`, `kept_parts`, `reuse_buffers` with `own_tiles` ([`improve()`] runs these with the first), [`empty_tensor_to_alloc_tensor()`]: passes before; [`finalize()`] ends partial runs.
 //!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
 //! [`analyse`] stops before the rewrite and gives facts and decisions of each function;
@@ -71,6 +71,7 @@ mod rewriting;
 mod scope;
 mod shared_memory;
 mod shared_outputs;
+mod sink_insertions;
 mod slices;
 mod subset_extraction;
 mod summaries;

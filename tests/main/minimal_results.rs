@@ -184,7 +184,8 @@ fn parts_are_updated_in_their_place() {
     check_family(family(12, &[(0, 1), (3, 2), (1, 3), (9, 1)], put_back), 8);
 }
 
-/// Each branch makes a value, which is put behind another one. Twin: a branch gives an input, which is copied there.
+/// Each branch makes a value, which is put behind another one. Twin: a branch gives an input, which is copied there, and nothing is
+/// in the other branch.
 fn chosen(sizes: &Sizes, (number, parts): (i64, u64), is_twin: bool) -> Case {
     let (ty, size) = (sizes.ty(sizes.size), sizes.size);
     let whole = type_of(&sizes.shape(parts * size), None, sizes.element.1);
@@ -211,14 +212,13 @@ fn chosen(sizes: &Sizes, (number, parts): (i64, u64), is_twin: bool) -> Case {
     }
     text += &format!("  return %o{parts} : {whole}\n}}\n");
     let copies = match (is_twin, number > 0) {
-        (false, _) => Copies::Exactly(0),
-        // The value of the other branch is made beside the result, as long as one of the two is not new.
-        (true, true) => Copies::Any,
-        (true, false) => Copies::Some,
+        // What is inserted is known to fit where its size is: in the branches only then.
+        (true, true) if sizes.dynamic => Copies::Any,
+        (is_twin, is_made) => Copies::Exactly(u64::from(is_twin && !is_made)),
     };
     let mut inputs: Vec<HostTensor> = (0..=parts).map(|part| sizes.tensor(size, 1 + 3 * part)).collect();
     inputs.push(index(number));
-    let fresh_bytes = Some(parts * sizes.bytes(size)).filter(|_| !sizes.dynamic && !is_twin);
+    let fresh_bytes = Some(parts * sizes.bytes(size)).filter(|_| !sizes.dynamic);
     Case { text, inputs, donated: 0, copies, fresh_bytes }
 }
 
