@@ -50,6 +50,23 @@ fn loops_and_branches_take_nothing_from_the_pool() {
     }
 }
 
+/// What a loop makes anew in each iteration alternates between two buffers, whatever its size and its condition.
+#[test]
+fn loops_allocate_nothing_in_an_iteration() {
+    // Each iteration doubles the first number, until it is no less than the limit.
+    let ramp: Vec<f32> = (0..16).map(|i| i as f32 + 1.0).collect();
+    let limits = [0.5, 3.0, 500.0].map(|limit| vec![f32s(&[16], &ramp), f32s(&[], &[limit])]);
+    let trips = [0, 1, 6].map(|n| vec![numbers(5), index(n)]);
+    for (name, all) in [("while_fresh", &limits[..]), ("dyn_remade", &trips[..])] {
+        for device in devices() {
+            let stats = runs(&source(&format!("host/{name}")), &device, all);
+            let allocations: Vec<u64> = stats.iter().map(|s| s.counts.allocations).collect();
+            // The copy of the input, and the second buffer.
+            assert_eq!(allocations, [2, 2, 2], "{name} on {}", device.0.name());
+        }
+    }
+}
+
 /// Rows of the dynamic program, and bytes of its plan: two transients of these rows, one of them beside one of 1,024 bytes.
 const PLANNED: [(u64, u64); 4] = [(4, 1024 + 512), (100, 1024 + 2 * 6400), (4, 1024 + 512), (0, 1024)];
 
