@@ -2,6 +2,7 @@
 
 mod copies;
 mod foreign;
+mod parts;
 mod recording;
 mod utilities;
 
@@ -26,6 +27,7 @@ use crate::stats::RunCounts;
 use crate::timing::{Timing, map_to_vec};
 use crate::trace::{Recorder, Span};
 use foreign::{Foreign, Recorded};
+use parts::Parts;
 use recording::{Clear, Group, Recording, Transfer};
 use utilities::{PipelineId, Utilities};
 
@@ -35,8 +37,6 @@ const WORD_BYTES: u64 = 4;
 const STAGING_BYTES: u64 = 16;
 /// Bytes of one window of the write kernel, which binds two: any device's binding offsets are multiples.
 const WRITE_WINDOW: u64 = 256;
-/// Commands of a run after which they are given to the device: what is recorded stays in some megabytes.
-const MOST_COMMANDS: usize = 1 << 16;
 /// Most commands for an encoder of the caller.
 const MOST_RECORDED: usize = 1 << 24;
 /// Invocations per workgroup of the fill kernel.
@@ -80,6 +80,7 @@ pub(crate) struct GpuBackend {
     /// Submissions of this run before its last, and the last of them.
     early_submits: u64,
     submitted: Option<wgpu::SubmissionIndex>,
+    parts: Parts,
     /// Intermediate buffers of copies within one buffer, until the run is done.
     scratch: Vec<GpuBuffer>,
     /// Such buffers of earlier runs, for reuse, with the runs since their last use.
@@ -94,9 +95,9 @@ pub(crate) struct GpuBackend {
 }
 
 impl GpuBackend {
-    /// A backend that runs `kernels`.
+    /// A backend that runs `kernels`, for a host function whose text has this many dispatches.
     pub fn new(
-        (gpu, kernels): (GpuDevice, Arc<Kernels>),
+        (gpu, kernels, dispatches): (GpuDevice, Arc<Kernels>, u64),
         account: SharedAccount,
         (with_timing, with_trace): (bool, bool),
     ) -> Result<GpuBackend, Error> {
@@ -116,6 +117,7 @@ impl GpuBackend {
             foreign: Foreign::default(),
             early_submits: 0,
             submitted: None,
+            parts: Parts::new(dispatches),
             scratch: Vec::new(),
             idle_scratch: Vec::new(),
             account,
@@ -249,21 +251,25 @@ impl GpuBackend {
 
     /// Submits a long recording, once the device is done with the one before.
     fn make_room(&mut self) -> Result<(), Error> {
-        if self.recording.len() < MOST_COMMANDS {
-            return Ok(());
-        }
+        let recorded = self.recording.len();
         if self.recorded.is_on {
-            let (subject, needed) = ("a recorded run".to_owned(), self.recording.len() as u64 + 1);
-            let offered = MOST_RECORDED as u64;
+            let (subject, needed, offered) = ("a recorded run".to_owned(), recorded as u64 + 1, MOST_RECORDED as u64);
             return if needed <= offered {
                 Ok(())
             } else {
                 Err(Error::Limit { subject, limit: "commands", needed, offered })
             };
         }
-        let before = self.submitted.clone();
+        if !self.parts.is_full(recorded, self.early_submits == 0) {
+            return Ok(());
+        }
+        let (before, given) = (self.submitted.clone(), self.parts.given());
         self.submit_early()?;
-        before.map_or(Ok(()), |before| self.gpu.wait(Some(before)))
+        if let Some(before) = before {
+            self.gpu.wait(Some(before))?;
+            given.into_iter().for_each(|given| self.parts.finish(given, Instant::now()));
+        }
+        Ok(())
     }
 
     /// Submits the recording and starts an empty one.
@@ -284,6 +290,7 @@ impl GpuBackend {
         }
         self.flush_numbers();
         self.submitted = Some(self.gpu.submit(Some(encoder.finish()))?);
+        self.parts.give(Instant::now());
         Ok(())
     }
 

@@ -69,7 +69,8 @@ impl Core {
         let engine = match (&model.device().kind, model.parts()) {
             (Opened::Gpu(gpu), Parts::Gpu { kernels, constants, .. }) => {
                 let wanted = (options.timing, options.trace);
-                let backend = GpuBackend::new((gpu.clone(), kernels.clone()), account.clone(), wanted)?;
+                let dispatches = model.variant().dispatches.iter().map(|count| u64::from(*count)).sum();
+                let backend = GpuBackend::new((gpu.clone(), kernels.clone(), dispatches), account.clone(), wanted)?;
                 let engine = engine(backend, constants, (&account, turns));
                 AnyEngine::Gpu { engine, staging: Pool::new(account.clone()), recording: Memory::new(&account) }
             }
