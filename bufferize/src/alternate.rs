@@ -164,10 +164,7 @@ impl<'c> Carried<'c> {
 fn is_dead<'c>(op: Op<'c>, value: Value<'c>) -> bool {
     value.block() == op.block()
         && value.uses().iter().all(|used| {
-            let mut at = Some(used.op);
-            while let Some(other) = at.filter(|other| other.block() != op.block()) {
-                at = other.parent();
-            }
+            let at = used.op.beside(op);
             // The loop itself uses it once.
             let is_init = used.op == op;
             let is_size_inside = at == Some(op) && used.op.is(ops::tensor::DIM);

@@ -65,7 +65,7 @@ fn move_all<'c>(
     for id in collected.operands.ids().filter(|id| !decisions.is_in_place(*id)) {
         let Some(Reason::ReadAfterWrite { read, write, .. }) = decisions.reason(id) else { continue };
         let (read, write) = (collected.operands[read].op, collected.operands[write].op);
-        let Some(read) = ancestor_beside(read, write).filter(|op| moved.insert(*op)) else { continue };
+        let Some(read) = read.beside(write).filter(|op| *op != write && moved.insert(*op)) else { continue };
         if !order.is_before(write, read) || !move_guarded(rw, order, read, write, edits) {
             moved.remove(&read);
             continue;
@@ -74,15 +74,6 @@ fn move_all<'c>(
         trace!(target: "bufferize", "{place}: {} before {}, which overwrites what it reads", read.name(), write.name());
     }
     !moved.is_empty()
-}
-
-/// The op in the block of `other` that is or contains `op`; none for `other` itself.
-fn ancestor_beside<'c>(op: Op<'c>, other: Op<'c>) -> Option<Op<'c>> {
-    let mut at = op;
-    while at.block() != other.block() {
-        at = at.parent()?;
-    }
-    (at != other).then_some(at)
 }
 
 /// Moves an op before another one of its block, behind the assertions between them; false, and nothing is moved, if it cannot be.

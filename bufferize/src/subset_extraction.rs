@@ -214,8 +214,7 @@ pub(crate) fn move_before_use<'c>(
     if !needed.iter().all(|v| plan_moves(order, *v, user, movable, &mut moves)) {
         return false;
     }
-    let planned: Option<Vec<(Op, Op)>> =
-        moves.into_iter().map(|op| Some((op, ancestor_in_block_of(user, op)?))).collect();
+    let planned: Option<Vec<(Op, Op)>> = moves.into_iter().map(|op| Some((op, user.beside(op)?))).collect();
     let Some(planned) = planned.filter(|all| all.iter().all(|(op, _)| op.next().is_some())) else { return false };
     for (op, anchor) in planned {
         if let Some(next) = op.next() {
@@ -297,15 +296,6 @@ fn block_dominates(block: Block, to: Block) -> bool {
     true
 }
 
-/// The operation in the block of `op` that is or contains `inner`.
-fn ancestor_in_block_of<'c>(inner: Op<'c>, op: Op<'c>) -> Option<Op<'c>> {
-    let mut at = inner;
-    while at.block() != op.block() {
-        at = at.parent()?;
-    }
-    Some(at)
-}
-
 /// Whether `value` dominates `user` once the operations in `moves` have been moved; appends to them, in order.
 fn plan_moves<'c>(
     order: &mut BlockOrder<'c>,
@@ -320,7 +310,7 @@ fn plan_moves<'c>(
     if is_there(order, value, user) {
         return true;
     }
-    let Some(anchor) = ancestor_in_block_of(user, op).filter(|anchor| *anchor != op) else { return false };
+    let Some(anchor) = user.beside(op).filter(|anchor| *anchor != op) else { return false };
     if moves.len() >= MOST_MOVES || !may_move(op, movable) {
         return false;
     }

@@ -204,6 +204,14 @@ impl<'c> Op<'c> {
         }
         false
     }
+    /// The op of the block of `other` that is or contains this one; `None` if the block does not contain it.
+    pub fn beside(self, other: Op<'c>) -> Option<Op<'c>> {
+        let mut op = self;
+        while op.block() != other.block() {
+            op = op.parent()?;
+        }
+        Some(op)
+    }
     /// Next op of the block.
     pub fn next(self) -> Option<Op<'c>> {
         Self::non_null(c!(mlirOperationGetNextInBlock(self.raw())))

@@ -367,7 +367,8 @@ fn create_arena<'c>(
 
 /// WRITE: the requests before all transients, and each transient as its place.
 fn request<'c>(rw: &mut Rewriter<'c>, host: Op<'c>, requested: &[Found<'c>]) -> Result<(), Diagnostics> {
-    let places = requested.iter().filter_map(|found| beside(found.alloc(), host.body()?));
+    let Some(end) = host.body().and_then(Block::terminator) else { return Ok(()) };
+    let places = requested.iter().filter_map(|found| found.alloc().beside(end));
     let first = places.reduce(|first, place| if place.is_before_in_block(first) { place } else { first });
     let Some(first) = first else { return Ok(()) };
     let mut moved = HashSet::new();
@@ -396,15 +397,6 @@ fn request<'c>(rw: &mut Rewriter<'c>, host: Op<'c>, requested: &[Found<'c>]) -> 
         rw.replace_op(alloc, &[place.result(0)]);
     }
     Ok(())
-}
-
-/// The op of the block that is, or contains, `op`.
-fn beside<'c>(op: Op<'c>, block: Block<'c>) -> Option<Op<'c>> {
-    let mut at = op;
-    while at.block() != Some(block) {
-        at = at.parent()?;
-    }
-    Some(at)
 }
 
 /// The memrefs of a planned host function that may lie in an arena.

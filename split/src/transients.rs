@@ -162,7 +162,7 @@ fn share<'c>(branch: Op<'c>, flows: &Flows<'c>, all: &mut Vec<Transient<'c>>) {
     for at in (0..branch.num_results()).filter(|at| branch.result(*at).ty().is_memref()) {
         let made = |end: Op<'c>, all: &[Transient<'c>]| {
             let of = |root: Value<'c>| {
-                let is_inside = root.defining_op().is_some_and(|alloc| beside(alloc, end).is_some());
+                let is_inside = root.defining_op().is_some_and(|alloc| alloc.beside(end).is_some());
                 let is_it = |member: &Member| member.alloc.result(0) == root;
                 all.iter().position(|transient| is_inside && transient.members.iter().any(is_it))
             };
@@ -277,7 +277,7 @@ impl<'c> Positions<'c> {
                 continue;
             }
             let (first, last) = self.span(alloc, used.op)?;
-            let beside = beside(used.op, alloc);
+            let beside = used.op.beside(alloc);
             life = Some(match life {
                 None => Life { first, last, ends: beside.map(|op| (op, op)) },
                 Some(before) => Life {
@@ -306,15 +306,6 @@ impl<'c> Positions<'c> {
         }
         found
     }
-}
-
-/// The op in the block of `other` that is or contains `op`.
-fn beside<'c>(op: Op<'c>, other: Op<'c>) -> Option<Op<'c>> {
-    let mut at = op;
-    while at.block() != other.block() {
-        at = at.parent()?;
-    }
-    Some(at)
 }
 
 fn number<'c>(block: Block<'c>, next: &mut u32, found: &mut HashMap<Op<'c>, (u32, u32)>) {
