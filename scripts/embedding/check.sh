@@ -64,9 +64,10 @@ check "weights" .venv/wheel/bin/python scripts/embedding/weights.py "$target/rel
   "$target/embedding"
 check "load" cargo bench -q -p monopour-runtime --bench load -- "$(realpath "$target")/embedding/cpu.mpr"
 rm -rf "$target/embedding"
-# By itself: it measures the process.
+# By themselves: they measure the process.
 check "memory of 10,000 runs" runtime memory::
-check "runtime: engine, faults, sessions, ends, languages, mutated host programs" runtime --skip memory::
+check "sessions on threads" runtime runs::sessions_on_threads
+check "runtime: engine, faults, ends, languages, mutated host programs" runtime --skip memory:: --skip runs::sessions_on_threads
 check "ends of loops" whole ends::
 check "op suite without trust" whole op_suite_on_a_gpu_without_trust
 check "both forms on the op suite" whole both_forms_of_the_host_function_agree_on_the_op_suite
