@@ -15,8 +15,8 @@
 //! (`eliminate_empty_tensors.rs`), and the other one is copied as before.
 //!
 //! Requires: functions on tensors, before bufferization. Ensures: the same values; no run copies more.
-//! Limits: results that are inserted and not used otherwise, also not to check their sizes; tensors that are not used otherwise;
-//! branches that all make their values need no change.
+//! Limits: results that are inserted and not used otherwise, also not to check their sizes; tensors that are not used otherwise; no
+//! assertion between the branch and the insertion, which may guard it; branches that all make their values need no change.
 
 use monopour_ir::typed::{Slice, tensor};
 use monopour_ir::{Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Value, ops};
@@ -57,7 +57,14 @@ fn insertion<'c>(branch: Op<'c>, result: usize) -> Option<Op<'c>> {
     let yields: Vec<Op> = yields(branch);
     let made = yields.iter().filter(|end| is_made(**end, end.operand(result))).count();
     let is_mixed = yields.len() == 2 && made == 1;
-    (is_sole && is_mixed && insertion.operand(1).uses().len() == 1).then_some(insertion)
+    (is_sole && is_mixed && !is_guarded(branch, insertion) && insertion.operand(1).uses().len() == 1)
+        .then_some(insertion)
+}
+
+/// Whether an assertion between the branch and the insertion has to hold first: that the place is in the tensor.
+fn is_guarded<'c>(branch: Op<'c>, insertion: Op<'c>) -> bool {
+    let behind = std::iter::successors(branch.next(), |op| op.next());
+    behind.take_while(|op| *op != insertion).any(|op| op.is(ops::cf::ASSERT))
 }
 
 fn yields(branch: Op) -> Vec<Op> {
