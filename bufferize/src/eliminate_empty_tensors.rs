@@ -12,7 +12,8 @@
 //! Requires: functions on tensors, before bufferization. Ensures: the same values. One analysis of each function decides;
 //! with `extensions`, a second one measures the saved copies, and changes that save none are undone.
 //! The use chain is followed through destination operands, casts, loops that keep their buffer, and branches of a conditional;
-//! the destination and its indices are moved up if only that is missing, with `extensions` also a dispatch that makes it.
+//! the destination and its indices are moved up if only that is missing, with `extensions` also a dispatch that makes it. With
+//! `extensions` an assertion that guards the insertion guards the slice, too (`place_guards.rs`).
 //! Limits: reshapes are followed with `extensions` only, back to a known layout.
 //! Source: MLIR's `eliminate-empty-tensors`, LLVM 22.
 //! Differs with `extensions`: the gain is measured, not assumed; both branches of a conditional; reshapes; ops with regions move;
@@ -33,6 +34,7 @@ use crate::one_shot::{Stats, Unit, analyse_all, decide};
 use crate::op_model::OpModels;
 use crate::options::Options;
 use crate::own_place::inserts_in_place;
+use crate::place_guards::guard_place;
 use crate::shared_outputs;
 use crate::subset_extraction::{
     Edit, Movable, extract, insertion_operands, may_cast, move_before_use, needed_values, point_behind,
@@ -288,8 +290,13 @@ fn apply<'c>(
     for (used, origin) in &candidate.uses {
         let needed = needed_values(candidate.insertion);
         let there = move_before_use(rw, order, used.op, (&needed, Movable::Nested), &mut own);
+        let old = used.op.operand(used.index);
         rw.set_point(InsertionPoint::Before(used.op));
-        if !there || !replace(rw, candidate.insertion, *used, origin, &mut own)? {
+        let done = there && replace(rw, candidate.insertion, *used, origin, &mut own)? && {
+            let ends = (candidate.insertion, used.op);
+            guard_place(rw, order, ends, (old, used.op.operand(used.index)), &mut own)?
+        };
+        if !done {
             undo(rw, order, own);
             return Ok(());
         }

@@ -14,7 +14,7 @@
 //! * `analysis`, `annotate`: the analysis as a trait, and decisions as attributes.
 //! * `shared_outputs`, `insert_copies`, `loop_copies`, `loaded_globals`, `own_place`: decisions become part of the IR.
 //! * `rewrite`: tensors into memrefs; `one_shot` runs all of it.
-//! * [`eliminate_empty_tensors()`] with `empty_origins` and `subset_extraction`, [`order_dispatches()`],
+//! * [`eliminate_empty_tensors()`] with `empty_origins`, `subset_extraction` and `place_guards`, [`order_dispatches()`],
 //!   `alternate`, `sink_insertions`, `move_reads`, `kept_parts`, `reuse_buffers` with `own_tiles` ([`improve()`] runs these with the first), [`empty_tensor_to_alloc_tensor()`]: passes before; [`finalize()`] ends partial runs.
 //!
 //! [`run_one_shot`] is the entry. It never frees, and it does not canonicalize.
@@ -63,6 +63,7 @@ mod options;
 mod order_dispatches;
 mod own_place;
 mod own_tiles;
+mod place_guards;
 mod private_layouts;
 mod remarks;
 mod reuse_buffers;

@@ -12,7 +12,7 @@
 //! Limits: reads in the block of the write, or nested in a pure operation of it.
 
 use monopour_analysis::one_shot::{InPlaceAnalysis, Reason};
-use monopour_ir::{Diagnostics, Op, Rewriter, ops};
+use monopour_ir::{Diagnostics, Op, Rewriter};
 use std::collections::HashSet;
 use tracing::trace;
 
@@ -66,7 +66,7 @@ fn move_all<'c>(
         let Some(Reason::ReadAfterWrite { read, write, .. }) = decisions.reason(id) else { continue };
         let (read, write) = (collected.operands[read].op, collected.operands[write].op);
         let Some(read) = read.beside(write).filter(|op| *op != write && moved.insert(*op)) else { continue };
-        if !order.is_before(write, read) || !move_guarded(rw, order, read, write, edits) {
+        if !order.is_before(write, read) || !move_before(rw, order, (read, Movable::Nested), write, edits) {
             moved.remove(&read);
             continue;
         }
@@ -74,35 +74,4 @@ fn move_all<'c>(
         trace!(target: "bufferize", "{place}: {} before {}, which overwrites what it reads", read.name(), write.name());
     }
     !moved.is_empty()
-}
-
-/// Moves an op before another one of its block, behind the assertions between them; false, and nothing is moved, if it cannot be.
-fn move_guarded<'c>(
-    rw: &mut Rewriter<'c>,
-    order: &mut BlockOrder<'c>,
-    op: Op<'c>,
-    to: Op<'c>,
-    edits: &mut Vec<Edit<'c>>,
-) -> bool {
-    let mut asserts = Vec::new();
-    let mut at = to.next();
-    while let Some(next) = at.filter(|next| *next != op) {
-        if next.is(ops::cf::ASSERT) {
-            asserts.push(next);
-        }
-        at = next.next();
-    }
-    let mut own = Vec::new();
-    for guard in asserts {
-        if !move_before(rw, order, (guard, Movable::Simple), to, &mut own) {
-            undo(rw, order, own);
-            return false;
-        }
-    }
-    if !move_before(rw, order, (op, Movable::Nested), to, &mut own) {
-        undo(rw, order, own);
-        return false;
-    }
-    edits.extend(own);
-    true
 }

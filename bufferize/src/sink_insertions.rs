@@ -15,15 +15,15 @@
 //! (`eliminate_empty_tensors.rs`), and the other one is copied as before.
 //!
 //! Requires: functions on tensors, before bufferization. Ensures: the same values; no run copies more.
-//! Limits: results that are inserted and not used otherwise, also not to check their sizes; tensors that are not used otherwise; no
-//! assertion between the branch and the insertion, which may guard it; branches that all make their values need no change.
+//! Limits: results that are inserted and not used otherwise, also not to check their sizes; tensors that are not used otherwise;
+//! assertions between the branch and the insertion that can come before both; branches that all make their values need no change.
 
 use monopour_ir::typed::{Slice, tensor};
 use monopour_ir::{Diagnostics, InsertionPoint, Op, OpSpec, Region, Rewriter, Value, ops};
 use tracing::trace;
 
 use crate::block_order::BlockOrder;
-use crate::subset_extraction::{Movable, move_before_use, needed_values};
+use crate::subset_extraction::{Movable, move_before, move_before_use, needed_values, undo};
 
 /// Moves insertions of a function into branches; returns how many.
 ///
@@ -36,9 +36,7 @@ pub(crate) fn run(function: Op) -> Result<usize, Diagnostics> {
     for mut branch in function.find_all(ops::scf::IF) {
         for result in 0..branch.num_results() {
             let Some(insertion) = insertion(branch, result) else { continue };
-            // What it needs may be computed behind the branch.
-            let needed = needed_values(insertion);
-            if move_before_use(&mut rw, &mut order, branch, (&needed, Movable::Nested), &mut vec![]) {
+            if move_needed(&mut rw, &mut order, branch, insertion) {
                 trace!(target: "bufferize", "{}: inserted in the branches", insertion.location());
                 branch = sink(&mut rw, branch, result, insertion)?;
                 order.forget();
@@ -57,14 +55,20 @@ fn insertion<'c>(branch: Op<'c>, result: usize) -> Option<Op<'c>> {
     let yields: Vec<Op> = yields(branch);
     let made = yields.iter().filter(|end| is_made(**end, end.operand(result))).count();
     let is_mixed = yields.len() == 2 && made == 1;
-    (is_sole && is_mixed && !is_guarded(branch, insertion) && insertion.operand(1).uses().len() == 1)
-        .then_some(insertion)
+    (is_sole && is_mixed && insertion.operand(1).uses().len() == 1).then_some(insertion)
 }
 
-/// Whether an assertion between the branch and the insertion has to hold first: that the place is in the tensor.
-fn is_guarded<'c>(branch: Op<'c>, insertion: Op<'c>) -> bool {
-    let behind = std::iter::successors(branch.next(), |op| op.next());
-    behind.take_while(|op| *op != insertion).any(|op| op.is(ops::cf::ASSERT))
+/// Moves what an insertion needs before the branch, and the assertions between the two, which may guard its place; false, and
+/// nothing is moved, if one cannot be.
+fn move_needed<'c>(rw: &mut Rewriter<'c>, order: &mut BlockOrder<'c>, branch: Op<'c>, insertion: Op<'c>) -> bool {
+    let (needed, mut edits) = (needed_values(insertion), vec![]);
+    let asserts = order.asserts_between(Some(branch), insertion);
+    let moved = asserts.into_iter().all(|op| move_before(rw, order, (op, Movable::Nested), branch, &mut edits))
+        && move_before_use(rw, order, branch, (&needed, Movable::Nested), &mut edits);
+    if !moved {
+        undo(rw, order, edits);
+    }
+    moved
 }
 
 fn yields(branch: Op) -> Vec<Op> {

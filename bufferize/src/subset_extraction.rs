@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Requires: tensors. Ensures: the slice dominates its use; every change is an [`Edit`], and can be undone.
-//! Pure operations that the slice depends on are moved up if only that is missing; whole dispatches on demand.
+//! Pure operations that the slice depends on are moved up if only that is missing; whole dispatches on demand, behind the
+//! assertions that guard them.
 //! Source: MLIR's `SubsetInsertionOpInterface` and `eliminate-empty-tensors`, LLVM 22.
 
 use monopour_ir::ops;
@@ -211,19 +212,7 @@ pub(crate) fn move_before_use<'c>(
     edits: &mut Vec<Edit<'c>>,
 ) -> bool {
     let mut moves = Vec::new();
-    if !needed.iter().all(|v| plan_moves(order, *v, user, movable, &mut moves)) {
-        return false;
-    }
-    let planned: Option<Vec<(Op, Op)>> = moves.into_iter().map(|op| Some((op, user.beside(op)?))).collect();
-    let Some(planned) = planned.filter(|all| all.iter().all(|(op, _)| op.next().is_some())) else { return false };
-    for (op, anchor) in planned {
-        if let Some(next) = op.next() {
-            order.move_before(op, anchor);
-            rw.move_before(op, anchor);
-            edits.push(Edit::Moved { op, next });
-        }
-    }
-    true
+    needed.iter().all(|v| plan_moves(order, *v, user, movable, &mut moves)) && move_all(rw, order, user, moves, edits)
 }
 
 /// Moves an op and the definitions of its operands before another op of its block; false, and nothing is moved, if one cannot be.
@@ -235,16 +224,27 @@ pub(crate) fn move_before<'c>(
     to: Op<'c>,
     edits: &mut Vec<Edit<'c>>,
 ) -> bool {
-    if !op.is(ops::cf::ASSERT) && !may_move(op, movable) {
-        return false;
+    let mut moves = Vec::new();
+    op.next().is_some() && plan_op(order, op, to, movable, &mut moves) && move_all(rw, order, to, moves, edits)
+}
+
+/// Moves ops, each before the op of its block that is or contains `user`; false, and nothing is moved, if one cannot be.
+fn move_all<'c>(
+    rw: &mut Rewriter<'c>,
+    order: &mut BlockOrder<'c>,
+    user: Op<'c>,
+    moves: Vec<Op<'c>>,
+    edits: &mut Vec<Edit<'c>>,
+) -> bool {
+    let planned: Option<Vec<(Op, Op)>> = moves.into_iter().map(|op| Some((op, user.beside(op)?))).collect();
+    let Some(planned) = planned.filter(|all| all.iter().all(|(op, _)| op.next().is_some())) else { return false };
+    for (op, anchor) in planned {
+        if let Some(next) = op.next() {
+            order.move_before(op, anchor);
+            rw.move_before(op, anchor);
+            edits.push(Edit::Moved { op, next });
+        }
     }
-    if !move_before_use(rw, order, to, (&read_values(op), movable), edits) {
-        return false;
-    }
-    let Some(next) = op.next() else { return false };
-    order.move_before(op, to);
-    rw.move_before(op, to);
-    edits.push(Edit::Moved { op, next });
     true
 }
 
@@ -311,14 +311,38 @@ fn plan_moves<'c>(
         return true;
     }
     let Some(anchor) = user.beside(op).filter(|anchor| *anchor != op) else { return false };
-    if moves.len() >= MOST_MOVES || !may_move(op, movable) {
+    plan_op(order, op, anchor, movable, moves)
+}
+
+/// Whether `op` can move before `anchor`, an op of its block, with what it needs, and, with [`Movable::Nested`], behind the
+/// assertions between the two, which may guard it; appends the moves, in order.
+fn plan_op<'c>(
+    order: &mut BlockOrder<'c>,
+    op: Op<'c>,
+    anchor: Op<'c>,
+    movable: Movable,
+    moves: &mut Vec<Op<'c>>,
+) -> bool {
+    if moves.len() >= MOST_MOVES || !(op.is(ops::cf::ASSERT) || may_move(op, movable)) {
         return false;
     }
     if !read_values(op).into_iter().all(|v| plan_moves(order, v, anchor, movable, moves)) {
         return false;
     }
+    if movable == Movable::Nested && reads_elements(op) {
+        for guard in order.asserts_between(Some(anchor), op) {
+            if !moves.contains(&guard) && !plan_op(order, guard, anchor, movable, moves) {
+                return false;
+            }
+        }
+    }
     moves.push(op);
     true
+}
+
+/// Whether an op, if run unchecked, may leave a tensor.
+fn reads_elements(op: Op) -> bool {
+    !op.is(ops::tensor::DIM) && read_values(op).iter().any(|value| value.ty().is_tensor())
 }
 
 /// Whether the order of `op` and its neighbours does not matter; with [`Movable::Nested`] also for an op with others in

@@ -87,6 +87,7 @@ impl Guards {
             8 => self.gather(),
             9 => self.scatter(),
             10 => self.halves(),
+            _ if self.rng.below(2) == 0 && self.rng.below(2) == 0 => self.placed(),
             _ if self.rng.below(3) == 0 => self.place(),
             _ => self.lookup(),
         }
@@ -217,13 +218,8 @@ impl Guards {
         let r = self.text.op(Dtype::F32, into.shape(), &text);
         self.floats.push(r);
     }
-    /// Host code: an element, divided by another, is the offset of a slice.
-    fn place(&mut self) {
-        let x = self.float();
-        // A slice of everything is folded to its source, whatever its offset.
-        if x.shape()[0] < 2 {
-            return self.halves();
-        }
+    /// Host code: a number divided by an element.
+    fn offset(&mut self) -> Value {
         let by = self.int();
         let zero = self.text.index(0);
         let zeros = vec![zero.name.clone(); by.shape().len()].join(", ");
@@ -232,8 +228,16 @@ impl Guards {
         let op = *self.rng.pick(&["divsi", "remsi"]);
         let quotient =
             self.text.scalar_op(by.dtype, &format!("arith.{op} {}, {} : {}", limit.name, element.name, by.dtype));
-        let at =
-            self.text.scalar_op(Dtype::Index, &format!("arith.index_cast {} : {} to index", quotient.name, by.dtype));
+        self.text.scalar_op(Dtype::Index, &format!("arith.index_cast {} : {} to index", quotient.name, by.dtype))
+    }
+    /// Host code: an element, divided by another, is the offset of a slice.
+    fn place(&mut self) {
+        let x = self.float();
+        // A slice of everything is folded to its source, whatever its offset.
+        if x.shape()[0] < 2 {
+            return self.halves();
+        }
+        let at = self.offset();
         let mut shape = x.shape().to_vec();
         shape[0] = 1 + self.rng.below(shape[0] as u64 - 1) as usize;
         let mut offsets = vec!["0".to_owned(); shape.len()];
@@ -246,6 +250,33 @@ impl Guards {
             list(&shape),
             x.ty(),
             tensor(Dtype::F32, &shape)
+        );
+        let r = self.text.op(Dtype::F32, &shape, &text);
+        self.slices.push(r.clone());
+        self.floats.push(r);
+    }
+    /// What an op makes is inserted in a larger tensor at such an offset: where it is computed in its place, the check of the
+    /// insertion comes late.
+    fn placed(&mut self) {
+        let x = self.float();
+        let at = self.offset();
+        let half = "%h = arith.constant 0.5 : f32; %s = arith.mulf %a, %h : f32";
+        let made = self.text.pointwise(Dtype::F32, &[&x], half);
+        let mut shape = x.shape().to_vec();
+        shape[0] += self.rng.below(4) as usize;
+        let into = self.text.f32(&shape);
+        let into = self.text.pointwise(Dtype::F32, &[&into], half);
+        let mut offsets = vec!["0".to_owned(); shape.len()];
+        offsets[0] = at.name;
+        let ones = vec!["1"; shape.len()].join(", ");
+        let text = format!(
+            "tensor.insert_slice {} into {}[{}] [{}] [{ones}] : {} into {}",
+            made.name,
+            into.name,
+            offsets.join(", "),
+            list(x.shape()),
+            x.ty(),
+            into.ty()
         );
         let r = self.text.op(Dtype::F32, &shape, &text);
         self.slices.push(r.clone());

@@ -82,6 +82,78 @@ fn what_is_inserted_fits_its_place() {
     check(text, &with(5), &wrong.each_ref().map(|inputs| (&inputs[..], message)));
 }
 
+/// What is computed where it is inserted is computed before the insertion: a kernel must not write before the check of its place.
+#[test]
+fn what_is_made_in_its_place_fits_there() {
+    let transposed = "func.func @main(%x: tensor<64x64xf32>, %o: index) -> tensor<128x64xf32> {\n  \
+         %c = arith.constant 0.5 : f32\n  %e = tensor.empty() : tensor<128x64xf32>\n  \
+         %f = linalg.fill ins(%c : f32) outs(%e : tensor<128x64xf32>) -> tensor<128x64xf32>\n  \
+         %n = tensor.empty() : tensor<64x64xf32>\n  \
+         %t = linalg.transpose ins(%x : tensor<64x64xf32>) outs(%n : tensor<64x64xf32>) permutation = [1, 0]\n  \
+         %r = tensor.insert_slice %t into %f[%o, 0] [64, 64] [1, 1] : tensor<64x64xf32> into tensor<128x64xf32>\n  \
+         return %r : tensor<128x64xf32>\n}\n";
+    let x = f32s(&[64, 64], &ramp(4096));
+    let at = |o: i64| [x.clone(), index(o)];
+    let wrong = [at(100), at(-1), at(65), at(1 << 40), at(i64::MIN)];
+    let message = "leaves its tensor, or inserts one of another size";
+    check(transposed, &at(64), &wrong.each_ref().map(|inputs| (&inputs[..], message)));
+    // Of the size of another tensor than its place.
+    let exp = "func.func @main(%x: tensor<?xf32>, %o: index, %k: index) -> tensor<128xf32> {\n  \
+         %c1 = arith.constant 1 : index\n  %n = arith.addi %k, %c1 : index\n  %c = arith.constant 0.5 : f32\n  %e = tensor.empty() : tensor<128xf32>\n  %c0 = arith.constant 0 : index\n  \
+         %f = linalg.fill ins(%c : f32) outs(%e : tensor<128xf32>) -> tensor<128xf32>\n  \
+         %d = tensor.dim %x, %c0 : tensor<?xf32>\n  %m = tensor.empty(%d) : tensor<?xf32>\n  \
+         %t = linalg.exp ins(%x : tensor<?xf32>) outs(%m : tensor<?xf32>) -> tensor<?xf32>\n  \
+         %r = tensor.insert_slice %t into %f[%o] [%n] [1] : tensor<?xf32> into tensor<128xf32>\n  \
+         return %r : tensor<128xf32>\n}\n";
+    let x = f32s(&[4_000_000], &vec![0.25; 4_000_000]);
+    let fits = [f32s(&[100], &ramp(100)), index(28), index(99)];
+    let wrong = [
+        [x.clone(), index(0), index(99)],
+        [f32s(&[100], &ramp(100)), index(29), index(99)],
+        [f32s(&[100], &ramp(100)), index(0), index(98)],
+        [x, index(1 << 50), index(3_999_999)],
+    ];
+    check(exp, &fits, &wrong.each_ref().map(|inputs| (&inputs[..], message)));
+}
+
+/// A dispatch that makes such a destination moves up for it, and the checks of what it reads with it.
+#[test]
+fn a_destination_is_made_behind_its_checks() {
+    let text = "func.func @main(%x: tensor<64x64xf32>, %y: tensor<256x64xf32>, %o: index) -> tensor<128x64xf32> {\n  \
+         %n = tensor.empty() : tensor<64x64xf32>\n  \
+         %t = linalg.transpose ins(%x : tensor<64x64xf32>) outs(%n : tensor<64x64xf32>) permutation = [1, 0]\n  \
+         %s = tensor.extract_slice %y[%o, 0] [128, 64] [1, 1] : tensor<256x64xf32> to tensor<128x64xf32>\n  \
+         %f = math.absf %s : tensor<128x64xf32>\n  \
+         %r = tensor.insert_slice %t into %f[7, 0] [64, 64] [1, 1] : tensor<64x64xf32> into tensor<128x64xf32>\n  \
+         return %r : tensor<128x64xf32>\n}\n";
+    let (x, y) = (f32s(&[64, 64], &ramp(4096)), f32s(&[256, 64], &ramp(16384)));
+    let at = |o: i64| [x.clone(), y.clone(), index(o)];
+    let wrong = [at(129), at(-1), at(1 << 40)];
+    check(
+        text,
+        &at(128),
+        &wrong.each_ref().map(|inputs| (&inputs[..], "'tensor.extract_slice' at 4:8 leaves its tensor")),
+    );
+}
+
+/// As above, with a tensor that one branch alone makes.
+#[test]
+fn what_a_branch_makes_in_its_place_fits_there() {
+    let text = "func.func @main(%x: tensor<64x64xf32>, %o: index, %b: i1) -> tensor<128x64xf32> {\n  \
+         %c = arith.constant 0.5 : f32\n  %e = tensor.empty() : tensor<128x64xf32>\n  \
+         %f = linalg.fill ins(%c : f32) outs(%e : tensor<128x64xf32>) -> tensor<128x64xf32>\n  \
+         %t = scf.if %b -> (tensor<64x64xf32>) {\n    %n = tensor.empty() : tensor<64x64xf32>\n    \
+         %t = linalg.transpose ins(%x : tensor<64x64xf32>) outs(%n : tensor<64x64xf32>) permutation = [1, 0]\n    \
+         scf.yield %t : tensor<64x64xf32>\n  } else {\n    scf.yield %x : tensor<64x64xf32>\n  }\n  \
+         %r = tensor.insert_slice %t into %f[%o, 0] [64, 64] [1, 1] : tensor<64x64xf32> into tensor<128x64xf32>\n  \
+         return %r : tensor<128x64xf32>\n}\n";
+    let x = f32s(&[64, 64], &ramp(4096));
+    let at = |o: i64, taken: u8| [x.clone(), index(o), raw(DType::I1, &[], &[taken])];
+    let wrong = [at(1 << 40, 1), at(1 << 40, 0), at(100, 1), at(-1, 0)];
+    let message = "leaves its tensor, or inserts one of another size";
+    check(text, &at(64, 1), &wrong.each_ref().map(|inputs| (&inputs[..], message)));
+}
+
 /// The offset is read back from the device.
 #[test]
 fn offsets_that_are_elements_are_checked() {
