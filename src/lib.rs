@@ -9,6 +9,7 @@
 //! * `options`, `report`: input and output of a compilation besides the program.
 //! * [`onnx`]: models, tensors and the registry of ops.
 //! * [`explain`]: copies, allocations and memory over time; [`npy`]: NumPy's files.
+//! * [`tune`]: kernels chosen by measurement.
 //! * `trust`: what this process compiled may run here.
 //! * `bin/monopour/`: the command line, one file per command.
 
@@ -25,6 +26,8 @@ pub mod pipeline;
 pub mod report;
 #[cfg(feature = "compiler")]
 mod trust;
+#[cfg(feature = "compiler")]
+pub mod tune;
 
 pub use error::Error;
 #[cfg(feature = "compiler")]

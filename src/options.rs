@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// One target of a compilation: a GPU or a CPU by its description.
 pub use monopour_frontend::TargetDescription;
 
+/// Measured choices of kernels.
+pub use monopour_frontend::tuning::Tuning;
+
 /// `gpu` or `cpu`.
 pub fn target_kind(target: &TargetDescription) -> &'static str {
     match target {
@@ -84,6 +87,8 @@ pub struct CompileOptions {
     /// `objects` in the user's folder of caches. Default: none.
     /// Native code is loaded from it: it has to be as trusted as the program.
     pub object_cache: Option<PathBuf>,
+    /// Kernels chosen by measurement ([`crate::tune`]) for variants of one device; the cost model chooses all others.
+    pub tuning: Option<Tuning>,
     /// A callback for each phase.
     pub watch: Option<Watch>,
 }

@@ -1,5 +1,6 @@
 //! The report of a compilation.
 
+use monopour_frontend::tuning::Tunable;
 use monopour_ir::Diagnostics;
 
 /// Text and numbers of a compilation, in the order of the phases.
@@ -15,6 +16,10 @@ pub struct Report {
     pub in_place: usize,
     /// As above: operands that got a copy.
     pub out_of_place: usize,
+    /// With [`crate::CompileOptions::tuning`]: what its kernels may be, by structure.
+    pub tunable: Vec<Tunable>,
+    /// While kernels are measured: the name of each, and that of its structure.
+    pub measured: Vec<(String, String)>,
 }
 
 /// Time of one phase.

@@ -114,6 +114,8 @@ pub struct KernelChoice {
     pub sharing: Sharing,
     /// Lanes of a subgroup, if the choice depends on them.
     pub subgroup_size: Option<i64>,
+    /// The name of the dispatch's structure, while its time is measured.
+    pub measured_as: Option<String>,
 }
 
 impl Default for KernelChoice {
@@ -128,6 +130,7 @@ impl Default for KernelChoice {
             vector_width: 1,
             sharing: Sharing::default(),
             subgroup_size: None,
+            measured_as: None,
         }
     }
 }
@@ -160,6 +163,7 @@ impl KernelChoice {
             ("workgroup_size", Field::Ints32(self.workgroup_size.to_vec())),
         ];
         entries.extend(self.subgroup_size.map(|size| ("subgroup_size", Field::Int(size))));
+        entries.extend(self.measured_as.clone().map(|name| ("measured_as", Field::Text(name))));
         entries
     }
 
@@ -182,6 +186,7 @@ impl KernelChoice {
             vector_width: int("vector_width").unwrap_or(default.vector_width),
             sharing: get("share").and_then(|f| Sharing::parse(f.text()?)).unwrap_or_default(),
             subgroup_size: int("subgroup_size"),
+            measured_as: get("measured_as").and_then(|f| f.text().map(str::to_owned)),
         })
     }
 
@@ -220,6 +225,7 @@ mod tests {
                         vector_width: 2,
                         sharing: *sharing,
                         subgroup_size,
+                        measured_as: subgroup_size.map(|_| "a name".to_owned()),
                     };
                     assert_eq!(decode(&choice.encode()), Ok(choice));
                 }

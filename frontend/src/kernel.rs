@@ -3,13 +3,14 @@
 //! The constants are measured. On software adapters (subgroups of 8 lanes, run one after another) the order of a subgroup's
 //! accesses and the number of load instructions count; workgroup memory and barriers cost more than they save.
 
+use crate::deviation::{Deviation, Scale};
 use crate::dispatch::Dispatch;
 use crate::grid::MAX_GRID_RANK;
 use crate::kernel_images::{self, ImageTile};
 use crate::kernel_matrices;
 use crate::large_tiles::{LARGE_TILE, is_large_product};
 use crate::linalg::{self, Loops, known};
-use crate::{attention, kernel_columns, products};
+use crate::{attention, kernel_columns, kernel_rows, products};
 use monopour_contract::{KernelChoice, KernelClass, Sharing};
 use monopour_ir::{Attr, Context, DYNAMIC, Op};
 use monopour_program::GpuDescription;
@@ -28,9 +29,6 @@ const POINTWISE_TILE: i64 = 1_024;
 const MANY_WORKGROUPS: i64 = 4_096;
 /// Most vectors of a pointwise tile that an invocation has in flight.
 const MAX_VECTORS: i64 = 4;
-/// Rows of a matrix that fill a device by a subgroup each, and most rows of one subgroup.
-const MANY_ROWS: i64 = 1_024;
-const MAX_HELD_ROWS: i64 = 4;
 /// Vectors of an attention's rows that one subgroup holds: queries, scores and sums, 24 KiB.
 const HELD_BY_SUBGROUP: i64 = 768;
 
@@ -62,6 +60,14 @@ impl Kernel {
         };
         Self::new(vec![1; rank], choice)
     }
+    /// The tile and the choice, as text.
+    pub fn text(&self, cx: Context<'_>) -> String {
+        format!("{:?} {}", self.tile, self.to_attr(cx))
+    }
+    /// The same kernel under a name, by which its time is found.
+    pub fn measured_as(self, key: &str) -> Self {
+        Self { choice: KernelChoice { measured_as: Some(key.to_owned()), ..self.choice }, ..self }
+    }
     /// `monopour.kernel`.
     pub fn to_attr<'c>(&self, cx: Context<'c>) -> Attr<'c> {
         Attr::from_fields(cx, &self.choice.encode())
@@ -75,16 +81,17 @@ fn grid_tile(tile: &[i64]) -> Vec<i64> {
     if merged < 2 { cut } else { [&[cut[..merged].iter().product()], &cut[merged..]].concat() }
 }
 
-/// Chooses for a GPU.
-pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> Kernel {
+/// Chooses for a GPU: what the cost model says, or a deviation from it.
+pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription, by: Deviation) -> Kernel {
     let (mut tile, choice) = match dispatch.class() {
-        KernelClass::Contraction => gpu_contraction(dispatch, loops, gpu),
-        KernelClass::Convolution => gpu_convolution(dispatch, loops, gpu),
-        KernelClass::Row => gpu_rows(dispatch, loops, gpu),
-        KernelClass::Elementwise => gpu_elementwise(dispatch, loops, gpu),
-        KernelClass::Attention => gpu_attention(dispatch, gpu),
+        KernelClass::Contraction => gpu_contraction(dispatch, loops, gpu, by),
+        KernelClass::Convolution => gpu_convolution(dispatch, loops, gpu, by),
+        KernelClass::Row => kernel_rows::choose(dispatch, loops, gpu, by),
+        KernelClass::Elementwise => gpu_elementwise(dispatch, loops, gpu, by),
+        KernelClass::Attention => gpu_attention(dispatch, gpu, by),
         KernelClass::Generic | KernelClass::Column => {
-            kernel_columns::choose(dispatch, loops, gpu).unwrap_or_else(|| gpu_generic(loops, gpu))
+            let columns = if by.is_plain { None } else { kernel_columns::choose(dispatch, loops, gpu) };
+            columns.unwrap_or_else(|| gpu_generic(loops, gpu, by))
         }
     };
     // `rows_tile` merges the loops of its forall itself.
@@ -105,12 +112,17 @@ fn unshuffled(gpu: &GpuDescription) -> Sharing {
 }
 
 /// The widest access of at most `wanted` elements that divides one of the extents, as a dynamic one may.
-fn common_width(wanted: i64, extents: &[i64]) -> i64 {
+pub(crate) fn common_width(wanted: i64, extents: &[i64]) -> i64 {
     let divides = |w: i64| extents.iter().any(|e| *e == DYNAMIC || e % w == 0);
     [wanted, 4, 2, 1].into_iter().find(|w| divides(*w)).unwrap_or(1)
 }
 
-fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
+fn gpu_contraction(
+    dispatch: &Dispatch,
+    loops: &Loops,
+    gpu: &GpuDescription,
+    by: Deviation,
+) -> (Vec<i64>, KernelChoice) {
     let op = dispatch.contraction().expect("invariant: the class says that there is one");
     let roles = products::contraction_loops(op).expect("invariant: a contraction");
     let all = linalg::loops(op).map(|l| l.extents).unwrap_or_default();
@@ -118,9 +130,11 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
     let extent = |d: Option<&usize>| d.and_then(|d| all.get(*d)).copied().unwrap_or(1);
     // An upper bound of the access width; distribution narrows it for rows that are not multiples of it.
     let contiguous = [extent(roles.n.last()), extent(roles.k.last())];
-    let skinny = gpu_matvec(dispatch, (&roles, &all), loops, gpu);
-    if let Some(kernel) = skinny.or_else(|| kernel_columns::choose_product(op, (&roles, &all), loops, gpu)) {
-        return kernel;
+    if !by.is_plain {
+        let skinny = kernel_rows::choose_product(dispatch, (&roles, &all), loops, (gpu, by));
+        if let Some(kernel) = skinny.or_else(|| kernel_columns::choose_product(op, (&roles, &all), loops, gpu)) {
+            return kernel;
+        }
     }
     // With few columns, lanes lie along the rows.
     let few = roles.n.is_empty() || roles.n.iter().map(|d| known(loops.extents[*d])).product::<i64>() <= FEW_COLUMNS;
@@ -139,32 +153,29 @@ fn gpu_contraction(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
         tile
     };
     if shuffled_subgroup(gpu).is_some() {
-        let width = common_width(8, &contiguous);
-        // Several products are as many loops: a shorter pass keeps the driver's time to compile them near that of one.
-        let step = if results > 1 { 4 } else { 8 };
-        let choice = KernelChoice { reduction_step: step, ..shuffled_product(width) };
-        if few {
-            // Each row is a stream of memory, half of whose cache lines would be lost among 64 streams.
-            return (sized(32, 32), KernelChoice { reduction_step: 16, ..choice });
-        }
-        if width == 1 && roles.m.last().is_some_and(|d| known(loops.extents[*d]) >= 32) {
-            // Loads of single elements cost the most: a square has the fewest, 16 rows of 64 columns a quarter more.
-            return (sized(32, 32), KernelChoice { register_tile: vec![32, 4], ..choice });
-        }
-        return (sized(16, 64), choice);
+        let is_tall = roles.m.last().is_some_and(|d| known(loops.extents[*d]) >= 32);
+        let ([rows, columns], choice) = shuffled_tile((few, is_tall), results, common_width(8, &contiguous), by);
+        return (sized(rows, columns), choice);
     }
     let rows: i64 = roles.m.iter().map(|d| known(loops.extents[*d])).product();
     if rows <= FEW_ROWS && !few && !gpu.is_cpu_adapter() {
         // About as many accumulators for several products as for one, and as many workgroups.
-        let columns = 4 / (results as u64).next_power_of_two().min(4) as i64;
-        return (sized(rows, 64 * columns), few_rows(rows, columns, common_width(columns, &contiguous)));
+        let columns = by.size.of(4 / (results as u64).next_power_of_two().min(4) as i64);
+        return (
+            sized(rows, 64 * columns),
+            KernelChoice {
+                reduction_step: by.step.of(8),
+                ..few_rows(rows, columns, common_width(columns, &contiguous))
+            },
+        );
     }
-    if let Some((tile, choice)) = kernel_matrices::product(op, &roles, &all, gpu) {
-        return (sized(tile, tile), choice);
+    if let Some((tile, choice)) = kernel_matrices::product(op, &roles, &all, gpu).filter(|_| !by.is_plain) {
+        let tile = by.size.choose([64, tile, LARGE_TILE]);
+        return (sized(tile, tile), KernelChoice { reduction_step: by.step.of(choice.reduction_step), ..choice });
     }
-    let is_large = is_large_product(&roles, &loops.extents, gpu);
+    let is_large = by.size.choose([false, is_large_product(&roles, &loops.extents, gpu), true]);
     let ([rows, columns], choice) = workgroup_product(results, is_large, common_width(4, &contiguous), gpu);
-    (sized(rows, columns), choice)
+    (sized(rows, columns), KernelChoice { reduction_step: by.step.of(choice.reduction_step), ..choice })
 }
 
 /// Rows and columns of a product whose factors pass through workgroup memory, and its kernel.
@@ -191,6 +202,24 @@ fn staged_product(registers: i64, step: i64, vector_width: i64, gpu: &GpuDescrip
         vector_width,
         sharing: unshuffled(gpu),
         ..KernelChoice::default()
+    }
+}
+
+/// Rows and columns of a product whose factors are shuffled, and its kernel; `few`: of columns, `is_tall`: of 32 rows or more.
+fn shuffled_tile((few, is_tall): (bool, bool), results: i64, width: i64, by: Deviation) -> ([i64; 2], KernelChoice) {
+    // Several products are as many loops: a shorter pass keeps the driver's time to compile them near that of one.
+    let step = by.step.of(if results > 1 { 4 } else { 8 });
+    let choice = KernelChoice { reduction_step: step, ..shuffled_product(width) };
+    if few {
+        // Each row is a stream of memory, half of whose cache lines would be lost among 64 streams.
+        return ([32, 32], KernelChoice { reduction_step: by.step.of(16), ..choice });
+    }
+    // Loads of single elements cost the most: a square has the fewest, 16 rows of 64 columns a quarter more.
+    let is_square = width == 1 && is_tall;
+    match by.size {
+        Scale::Less => ([8, 64], KernelChoice { register_tile: vec![8, 8], ..choice }),
+        size if is_square == (size == Scale::AsIs) => ([32, 32], KernelChoice { register_tile: vec![32, 4], ..choice }),
+        _ => ([16, 64], choice),
     }
 }
 
@@ -222,73 +251,18 @@ fn few_rows(rows: i64, columns: i64, vector_width: i64) -> KernelChoice {
     }
 }
 
-/// A matrix times a vector on hardware, the matrix contiguous along the reduction: rows, each reduced by a team. The matrix
-/// is the left factor or, transposed, the right one.
-fn gpu_matvec(
+/// Part of an image row, and a block of channels.
+fn gpu_convolution(
     dispatch: &Dispatch,
-    (roles, all): (&products::ContractionLoops, &[i64]),
     loops: &Loops,
     gpu: &GpuDescription,
-) -> Option<(Vec<i64>, KernelChoice)> {
-    // Software adapters take 1.3 times as long for rows as for a register tile.
-    let is_asked = !gpu.is_cpu_adapter() && dispatch.producer().is_none();
-    let op = dispatch.contraction().filter(|_| is_asked)?;
-    let is_one = |dims: &[usize]| dims.iter().all(|d| loops.extents[*d] == 1);
-    let (of_matrix, of_vector, matrix) = match (is_one(&roles.n), is_one(&roles.m)) {
-        (true, _) => (&roles.m, &roles.n, roles.lhs),
-        (_, true) if linalg::num_inputs(op) == 2 => (&roles.n, &roles.m, 1 - roles.lhs),
-        (_, true) => (&roles.n, &roles.m, packed_factor(op)?),
-        _ => return None,
-    };
-    let last = *of_matrix.last()?;
-    let length = roles.k.iter().try_fold(1i64, |n, d| all.get(*d).filter(|e| **e != DYNAMIC).map(|e| n * e))?;
-    let along_k = match linalg::indexing_maps(op) {
-        // Several numbers of one byte lie along a loop of their own.
-        Some(maps) if linalg::num_inputs(op) > 2 => roles.k.contains(maps[matrix].dim_positions()?.last()?),
-        Some(maps) => maps[matrix].dim_positions()?.last() == roles.k.last(),
-        None => matrix == 0,
-    };
-    if !along_k || length <= 1 {
-        return None;
-    }
-    let rows = roles.batch.iter().chain(of_matrix).map(|d| known(loops.extents[*d])).product();
-    let (team, width) = matvec_team(rows, (length, *all.get(*roles.k.last()?)?), gpu);
-    let mut tile = vec![0; loops.extents.len()];
-    for d in roles.batch.iter().chain(of_matrix).chain(of_vector) {
-        tile[*d] = 1;
-    }
-    tile[last] = (team.rows * team.held).clamp(1, known(loops.extents[last]));
-    Some((tile, row_choice(&team, width)))
-}
-
-/// The operand with the packed numbers of a dequantised factor: the one of most dimensions.
-fn packed_factor(op: Op) -> Option<usize> {
-    let rank = |i: usize| op.operand(i).ty().shape().map_or(0, |shape| shape.len());
-    let is_packed = |i: &usize| op.operand(*i).ty().element().integer_width().is_some_and(|width| width <= 16);
-    (0..linalg::num_inputs(op)).filter(is_packed).max_by_key(|i| rank(*i))
-}
-
-/// Teams for the rows of a matrix times a vector: subgroups, each with several rows, so that what it loads of the vector is
-/// used for each; of [`row_team`] where there are too few rows to fill a device by subgroups.
-fn matvec_team(rows: i64, (length, inner): (i64, i64), gpu: &GpuDescription) -> (Team, i64) {
-    let width = common_width(4, &[inner]);
-    match gpu.exact_subgroup_size().map(i64::from).filter(|size| *size > 1) {
-        Some(size) if rows >= MANY_ROWS && length > size * width => {
-            let held = (rows / MANY_ROWS).min(MAX_HELD_ROWS);
-            let held = 1 << held.ilog2();
-            (Team { invocations: 4 * size, rows: 4, held, subgroup: Some(size) }, width)
-        }
-        _ => row_team(rows, (length, inner), gpu),
-    }
-}
-
-/// Part of an image row, and a block of channels.
-fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
+    by: Deviation,
+) -> (Vec<i64>, KernelChoice) {
     let op = dispatch.main();
     let roles = products::convolution_loops(op).expect("invariant: the class says that it is one");
-    let is_hardware = !gpu.is_cpu_adapter();
-    if let Some(image) = kernel_images::tile(&roles, loops).filter(|_| is_hardware) {
-        return hardware_convolution(op, &roles, (image, loops), gpu);
+    let is_asked = !gpu.is_cpu_adapter() && !by.is_plain;
+    if let Some(image) = kernel_images::tile(&roles, loops).filter(|_| is_asked) {
+        return hardware_convolution(op, &roles, (image, loops), (gpu, by));
     }
     let (channels, shuffled) = ([&roles.channels[..], &roles.depth[..]].concat(), shuffled_subgroup(gpu).is_some());
     let mut tile: Vec<i64> = loops.tileable.iter().map(|t| i64::from(*t)).collect();
@@ -297,14 +271,15 @@ fn gpu_convolution(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> 
             tile[*d] = size.min(known(loops.extents[*d]));
         }
     };
-    set(roles.image.last(), if shuffled { 14 } else { 32 });
+    let positions = if shuffled { by.size.of(14) } else { 32 };
+    set(roles.image.last(), positions);
     set(channels.last(), 64);
     let run = channels.last().map_or(1, |d| loops.extents[*d]);
     let choice = KernelChoice {
         class: KernelClass::Convolution,
         workgroup_size: if shuffled { [8, 1, 1] } else { [16, 16, 1] },
-        register_tile: if shuffled { vec![14, 8] } else { vec![2, 4] },
-        reduction_step: if shuffled { 8 } else { 16 },
+        register_tile: if shuffled { vec![positions, 8] } else { vec![2, 4] },
+        reduction_step: by.step.of(if shuffled { 8 } else { 16 }),
         vector_width: common_width(if shuffled { 8 } else { 4 }, &[run]),
         sharing: if shuffled { Sharing::Subgroup } else { unshuffled(gpu) },
         subgroup_size: shuffled.then_some(8),
@@ -318,7 +293,7 @@ fn hardware_convolution(
     op: Op,
     roles: &products::ConvolutionLoops,
     (image, loops): (ImageTile, &Loops),
-    gpu: &GpuDescription,
+    (gpu, by): (&GpuDescription, Deviation),
 ) -> (Vec<i64>, KernelChoice) {
     let all = linalg::loops(op).map(|l| l.extents).unwrap_or_default();
     let extent = |dims: &[usize]| dims.last().and_then(|d| all.get(*d)).map_or(1, |e| known(*e));
@@ -332,7 +307,7 @@ fn hardware_convolution(
     };
     // Copies of both factors, rows of the one padded by a vector.
     let room = i64::from(gpu.limits.max_workgroup_storage_bytes) / 4 - 4 * down.max(across);
-    let step = step.min(room / (down + across)).max(1);
+    let step = by.step.of(step).min(room / (down + across)).max(1);
     let channels_last = roles.channels.last() > roles.image.last();
     let [positions, columns] = image.layout.registers;
     let contiguous = if channels_last { roles.channels.last() } else { roles.image.last() };
@@ -349,77 +324,11 @@ fn hardware_convolution(
     (image.tile, choice)
 }
 
-/// Whole rows: one subgroup per row where its size is known, else one workgroup.
-fn gpu_rows(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
-    let rank = dispatch.row_loops().expect("invariant: the class says that they are rows");
-    let rows = known(loops.extents[..rank].iter().map(|e| known(*e)).product());
-    let length: i64 = dispatch.inner_extents().iter().map(|e| known(*e)).product();
-    let inner = dispatch.inner_extents().last().copied().unwrap_or(1);
-    let (team, width) = row_team(rows, (length, inner), gpu);
-    let mut tile = vec![1; rank];
-    if let (Some(last), Some(extent)) = (tile.last_mut(), loops.extents[..rank].last()) {
-        *last = (team.rows * team.held).clamp(1, known(*extent));
-    }
-    (tile, row_choice(&team, width))
-}
-
-/// The invocations of a workgroup that reduces rows.
-struct Team {
-    invocations: i64,
-    /// Rows that are reduced side by side, and by one team.
-    rows: i64,
-    held: i64,
-    /// The subgroup size, where partial results pass by shuffles.
-    subgroup: Option<i64>,
-}
-
-/// Teams for rows of `length` elements, the last dimension of which has `inner`, and the width of their accesses: of a
-/// subgroup where its size is known, else of a workgroup. Short rows leave room for several.
-fn row_team(rows: i64, (length, inner): (i64, i64), gpu: &GpuDescription) -> (Team, i64) {
-    let software = gpu.is_cpu_adapter();
-    let width = common_width(if software { 8 } else { 4 }, &[inner]);
-    let subgroup = gpu.exact_subgroup_size().map(i64::from).filter(|size| *size > 1);
-    if let Some(size) = subgroup.filter(|_| software) {
-        // Starting a row should cost little beside its elements.
-        let held = match length {
-            ..=128 => 4,
-            129..=1_024 => 2,
-            _ => 1,
-        };
-        let invocations = if rows >= 128 { 64 } else { size };
-        return (Team { invocations, rows: invocations / size, held, subgroup }, width);
-    }
-    let subgroup = subgroup.filter(|size| length <= 32 * size);
-    let invocations = match (subgroup, length) {
-        (Some(size), _) => 4 * size,
-        (None, ..=64) => 64,
-        (None, ..=1_024) => 128,
-        _ => 256,
-    };
-    let most = subgroup.unwrap_or(invocations);
-    let busy = ((length + width - 1) / width).max(1) as u64;
-    let rows = invocations / most.min(busy.next_power_of_two() as i64);
-    (Team { invocations, rows, held: 1, subgroup }, width)
-}
-
-fn row_choice(team: &Team, width: i64) -> KernelChoice {
-    KernelChoice {
-        class: KernelClass::Row,
-        workgroup_size: [i32::try_from(team.invocations).unwrap_or(64), 1, 1],
-        register_tile: vec![team.held],
-        reduction_step: 1,
-        vector_width: width,
-        sharing: if team.subgroup.is_some() { Sharing::Subgroup } else { Sharing::None },
-        subgroup_size: team.subgroup,
-        ..KernelChoice::default()
-    }
-}
-
 /// Rows of queries that share keys; all keys in turn. With shuffles one subgroup holds the rows in registers, else the
 /// scores of a block of keys pass through workgroup memory.
-fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
+fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription, by: Deviation) -> (Vec<i64>, KernelChoice) {
     let shape = attention::Shape::of(dispatch).expect("invariant: the class says that it has one");
-    if let Some(kernel) = kernel_matrices::attention(dispatch, &shape, gpu) {
+    if let Some(kernel) = kernel_matrices::attention(dispatch, &shape, gpu).filter(|_| !by.is_plain) {
         return kernel;
     }
     let queries = shape.query.map_or(1, |row| known(shape.rows[row]));
@@ -434,6 +343,7 @@ fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription) -> (Vec<i64>, Kernel
         }
         None => (if shape.width <= 64 { 64 } else { 32 }, 32),
     };
+    let most = if by.size == Scale::Less { by.size.of(most) } else { most };
     // Tiles of about one size.
     let tiles = (queries + most - 1) / most;
     let rows = (queries + tiles - 1) / tiles;
@@ -453,13 +363,23 @@ fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription) -> (Vec<i64>, Kernel
     (tile, choice)
 }
 
-fn gpu_elementwise(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
-    if let Some(turned) = turned_loop(dispatch, loops).filter(|_| !gpu.is_cpu_adapter()) {
+fn gpu_elementwise(
+    dispatch: &Dispatch,
+    loops: &Loops,
+    gpu: &GpuDescription,
+    by: Deviation,
+) -> (Vec<i64>, KernelChoice) {
+    if let Some(turned) = turned_loop(dispatch, loops).filter(|_| !gpu.is_cpu_adapter() && !by.is_plain) {
         return gpu_transpose(turned, loops);
     }
     // On a software adapter one subgroup walks a long contiguous range; hardware hides latency by many invocations.
-    let (invocations, widest, target) =
-        if gpu.is_cpu_adapter() { (8, 8, task_elements(loops, 16_384)) } else { (256, 4, pointwise_tile(loops)) };
+    let (invocations, widest, target) = if gpu.is_cpu_adapter() {
+        (8, 8, task_elements(loops, by.size.of(16_384)))
+    } else {
+        (256, 4, pointwise_tile(loops))
+    };
+    // A vector for each invocation is the least.
+    let target = if gpu.is_cpu_adapter() { target } else { by.size.of(target).max(POINTWISE_TILE) };
     let tile = contiguous_tile(loops, target);
     let width = elementwise_width(dispatch.root, loops, (&tile, widest));
     let is_large = !gpu.is_cpu_adapter() && target > POINTWISE_TILE;
@@ -527,8 +447,8 @@ fn elementwise_width(root: Op, loops: &Loops, (tile, widest): (&[i64], i64)) -> 
     [widest, 4, 2, 1].into_iter().find(|w| extent % w == 0 && run % w == 0).unwrap_or(1)
 }
 
-fn gpu_generic(loops: &Loops, gpu: &GpuDescription) -> (Vec<i64>, KernelChoice) {
-    let target = if gpu.is_cpu_adapter() { task_elements(loops, 1_024) } else { 256 };
+fn gpu_generic(loops: &Loops, gpu: &GpuDescription, by: Deviation) -> (Vec<i64>, KernelChoice) {
+    let target = if gpu.is_cpu_adapter() { task_elements(loops, by.size.of(1_024)) } else { by.size.of(256) };
     let choice = KernelChoice {
         class: KernelClass::Generic,
         workgroup_size: [64, 1, 1],

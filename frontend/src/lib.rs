@@ -29,13 +29,15 @@
 //! * `linalg`: maps, iterators and operands of an op; `products`: loops of contractions and convolutions; `rows`: ops of row
 //!   groups.
 //! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_cpu`: the cost models of GPU and CPU;
-//!   `kernel_columns`: of reductions across rows, `kernel_images`: of convolutions on hardware, `kernel_matrices`: of what
-//!   takes cooperative matrices, on GPUs; `large_tiles`: products that fill a GPU.
+//!   `kernel_rows`: of reductions along rows, `kernel_columns`: across rows, `kernel_images`: of convolutions on hardware, `kernel_matrices`: of what
+//!   takes cooperative matrices, on GPUs; `large_tiles`: products that fill a GPU; `deviation`: kernels beside the cost model's,
+//!   between which [`tuning`] chooses by measurement.
 
 pub mod attention;
 mod block_graph;
 pub mod borders;
 pub mod collapse_lines;
+mod deviation;
 mod dispatch;
 pub mod fuse;
 mod fuse_form;
@@ -49,6 +51,7 @@ mod kernel_columns;
 mod kernel_cpu;
 mod kernel_images;
 mod kernel_matrices;
+mod kernel_rows;
 mod large_tiles;
 pub mod layouts;
 mod linalg;
@@ -74,6 +77,7 @@ mod split_reduction;
 mod target;
 pub mod tile;
 mod transforms;
+pub mod tuning;
 pub mod unfold;
 mod whole_slices;
 pub mod widen;

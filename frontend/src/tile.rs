@@ -19,6 +19,7 @@
 //! Each dispatch is tiled in a function of its own (`isolate.rs`), because upstream's transforms walk all that surrounds it;
 //! one that upstream refuses becomes one tile. Dispatches of equal structure are tiled once.
 
+use crate::deviation::Deviation;
 use crate::dispatch::{self, Dispatch, Role};
 use crate::fuse::unshare;
 use crate::grid::MAX_GRID_RANK;
@@ -27,6 +28,7 @@ use crate::kernel::{self, Kernel};
 use crate::kernel_cpu;
 use crate::target::TargetDescription;
 use crate::transforms::{self, Plan, SEQUENCE};
+use crate::tuning::{Tunable, Tuning};
 use crate::{grid, isolate, linalg, padded_inputs, padded_results, rows_tile};
 use monopour_contract::{KernelClass, attributes};
 use monopour_ir::ops;
@@ -46,6 +48,8 @@ pub struct TileOptions<'c> {
     /// The user's transform script with the sequence `__transform_main`, applied instead of the generated one. Dispatches
     /// that it does not tile are tiled by the generated one.
     pub schedule: Option<Module<'c>>,
+    /// Measured choices, for a GPU.
+    pub tuning: Option<Tuning>,
 }
 
 /// Statistics of [`run`].
@@ -57,6 +61,8 @@ pub struct TileReport {
     pub distinct: usize,
     /// Payload ops that upstream's transforms were given, over all scripts: in proportion to the distinct dispatches.
     pub payload_ops: usize,
+    /// The structures of dispatches with the kernels that they may take, each once; empty without [`TileOptions::tuning`].
+    pub tunable: Vec<Tunable>,
 }
 
 /// Tiles every dispatch.
@@ -148,13 +154,18 @@ fn tile_dispatches<'c>(
     let mut ways = vec![];
     for dispatch in &dispatches {
         ways.push(match linalg::loops(dispatch.root) {
-            Some(loops) if matches!(dispatch.class(), KernelClass::Row | KernelClass::Attention) => Way::Rows(loops),
+            Some(loops) if matches!(dispatch.class(), KernelClass::Row | KernelClass::Attention) => {
+                Way::Rows(tuned(dispatch, &loops, (options, report), rw)?, loops)
+            }
             // Upstream fuses one result of a producer.
-            Some(loops) if dispatch.contraction().is_some_and(|op| op.num_results() > 1) => Way::Rows(loops),
+            Some(loops) if dispatch.contraction().is_some_and(|op| op.num_results() > 1) => {
+                Way::Rows(tuned(dispatch, &loops, (options, report), rw)?, loops)
+            }
             Some(loops) if loops.tileable.contains(&true) => {
+                let chosen = tuned(dispatch, &loops, (options, report), rw)?;
                 let isolated = Isolated::of(dispatch, rw)?;
                 Way::Cut(
-                    distinct.add(isolated.key(), isolated.module, || plan(dispatch, &loops, options)),
+                    distinct.add(isolated.key(), isolated.module, || plan(dispatch, chosen, &loops, options)),
                     isolated.border,
                 )
             }
@@ -165,7 +176,7 @@ fn tile_dispatches<'c>(
     let tiled = distinct.cut(module.context())?;
     for (dispatch, way) in dispatches.iter().zip(ways) {
         match way {
-            Way::Rows(loops) => rows(dispatch, &loops, options, rw)?,
+            Way::Rows(chosen, loops) => rows(dispatch, chosen, &loops, options, rw)?,
             Way::Whole => whole(dispatch, options, rw, "none of its loops can be tiled")?,
             Way::Cut(index, border) => match &tiled[index].module {
                 Some(body) => isolate::splice(body, dispatch, &border, rw),
@@ -181,8 +192,8 @@ fn tile_dispatches<'c>(
 
 /// How a dispatch is tiled.
 enum Way<'c> {
-    /// As a row group.
-    Rows(linalg::Loops),
+    /// As a row group, by this kernel if one was chosen before.
+    Rows(Option<Kernel>, linalg::Loops),
     /// By upstream's transforms: the index of its structure.
     Cut(usize, Border<'c>),
     /// Not at all.
@@ -280,11 +291,12 @@ fn whole<'c>(
 /// A row group as tiles of rows.
 fn rows<'c>(
     dispatch: &Dispatch<'c>,
+    chosen: Option<Kernel>,
     loops: &linalg::Loops,
     options: &TileOptions<'c>,
     rw: &mut Rewriter<'c>,
 ) -> Result<(), Diagnostics> {
-    let mut kernel = choose(dispatch, loops, options);
+    let mut kernel = chosen.unwrap_or_else(|| choose(dispatch, loops, options));
     if dispatch.class() == KernelClass::Contraction {
         // Whole loops are one tile.
         let sizes = kernel.tile.iter().zip(&loops.extents).zip(&loops.tileable).filter(|(_, can)| **can);
@@ -301,17 +313,32 @@ fn rows<'c>(
     rows_tile::run(dispatch, &tile, kernel.to_attr(dispatch.root.context()), rw).map(|_| ())
 }
 
-fn plan(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Plan {
-    let kernel = choose(dispatch, loops, options);
+fn plan(dispatch: &Dispatch, chosen: Option<Kernel>, loops: &linalg::Loops, options: &TileOptions) -> Plan {
+    let kernel = chosen.unwrap_or_else(|| choose(dispatch, loops, options));
     let mut fused = vec![];
     fused.extend(dispatch.find(Role::Producer).map(|_| Role::Producer.as_str()));
     fused.extend(dispatch.find(Role::Init).map(|_| Role::Init.as_str()));
     Plan { number: dispatch.number, fused, kernel }
 }
 
+/// The kernel by measurement; notes those that the dispatch may take. `None` where nothing is measured.
+fn tuned<'c>(
+    dispatch: &Dispatch<'c>,
+    loops: &linalg::Loops,
+    (options, report): (&TileOptions, &mut TileReport),
+    rw: &mut Rewriter<'c>,
+) -> Result<Option<Kernel>, Diagnostics> {
+    let Some(tuning) = &options.tuning else { return Ok(None) };
+    let (kernel, tunable) = tuning.choose(dispatch, loops, rw)?;
+    if report.tunable.iter().all(|known| known.key != tunable.key) {
+        report.tunable.push(tunable);
+    }
+    Ok(Some(kernel))
+}
+
 fn choose(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Kernel {
     match &options.target {
-        TargetDescription::Gpu(gpu) => kernel::for_gpu(dispatch, loops, gpu),
+        TargetDescription::Gpu(gpu) => kernel::for_gpu(dispatch, loops, gpu, Deviation::default()),
         TargetDescription::Cpu(cpu) => kernel_cpu::choose(dispatch, loops, cpu),
     }
 }

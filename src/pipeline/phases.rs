@@ -8,6 +8,7 @@ use monopour_bufferize::{
 };
 use monopour_contract::attributes;
 use monopour_frontend as frontend;
+use monopour_frontend::tuning::Tuning;
 use monopour_ir::{Attr, CANONICALIZE, Context, Diagnostics, Module, Op, Rewriter, ops, run_passes};
 use monopour_program::CopyNote;
 use monopour_split as split;
@@ -53,7 +54,9 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Resul
 
 pub(super) fn tile<'c>(job: &mut Job<'c, '_>, OnTensors { model }: OnTensors<'c>) -> Result<Tiled<'c>, Diagnostics> {
     let schedule = job.options.schedule.as_ref().map(|path| read_schedule(job.cx, path)).transpose()?;
-    let options = frontend::TileOptions { target: job.target.clone(), schedule };
+    let is_measured = |tuning: &&Tuning| matches!(job.target, TargetDescription::Gpu(gpu) if *gpu == tuning.device);
+    let tuning = job.options.tuning.as_ref().filter(is_measured).cloned();
+    let options = frontend::TileOptions { target: job.target.clone(), schedule, tuning };
     if let TargetDescription::Gpu(description) = job.target {
         frontend::windows::run(&model.module, description)?;
     }
@@ -61,6 +64,7 @@ pub(super) fn tile<'c>(job: &mut Job<'c, '_>, OnTensors { model }: OnTensors<'c>
     for script in tiled.scripts {
         job.dump("transforms", || script);
     }
+    job.report.tunable.extend(tiled.tunable);
     Ok(Tiled { model })
 }
 
@@ -169,9 +173,19 @@ pub(super) fn outline<'c>(job: &mut Job<'c, '_>, stage: OnMemrefs<'c>) -> Result
     if job.is_gpu() {
         split::twins::run(&model.module)?;
     }
+    job.report.measured.extend(measured(&model.module));
     let kernel_copies = split::copies::of_kernels(&model.module);
     let kernel_ops = split::sources::of_kernels(&model.module);
     Ok(Outlined { model, inserted, kernel_copies, kernel_ops })
+}
+
+/// The names of the kernels that are measured, and of their structures.
+fn measured(module: &Module) -> Vec<(String, String)> {
+    let named = module.functions().into_iter().filter_map(|function| {
+        let choice = function.attr(attributes::KERNEL)?;
+        Some((function.symbol_name()?, choice.field("measured_as")?.text()?.to_owned()))
+    });
+    named.collect()
 }
 
 pub(super) fn distribute<'c>(job: &mut Job<'c, '_>, stage: Outlined<'c>) -> Result<Outlined<'c>, Diagnostics> {

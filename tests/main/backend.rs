@@ -4,6 +4,7 @@ use crate::emulated::Emulator;
 use crate::measure;
 use monopour::program::{CpuTarget, DType, GpuDescription, Kernel, Program};
 use monopour::runtime::{Device, DeviceChoice, HostTensor};
+use monopour::tune::{Choices, Tunable, Tuning};
 use monopour::{CompileOptions, TargetDescription};
 use monopour_testkit::suite::{Backend, Case, Cost, Run};
 use monopour_testkit::{self as testkit, Data, Dtype, device};
@@ -24,6 +25,8 @@ pub struct Monopour {
     /// Where programs run instead of on `device`.
     emulator: Option<RefCell<Emulator>>,
     trusts: bool,
+    /// Whether dispatches take other kernels than the cost model's.
+    deviates: bool,
 }
 
 impl Monopour {
@@ -57,7 +60,15 @@ impl Monopour {
 
     fn of_cpu(name: &'static str, target: CpuTarget) -> Self {
         let device = Device::open(&DeviceChoice::Cpu).expect("there is always a CPU");
-        Self { name, device, target: TargetDescription::Cpu(target), ignores: IGNORED, emulator: None, trusts: true }
+        Self {
+            name,
+            device,
+            target: TargetDescription::Cpu(target),
+            ignores: IGNORED,
+            emulator: None,
+            trusts: true,
+            deviates: false,
+        }
     }
 
     /// The best GPU, software adapters included; `None` where a missing one is no failure.
@@ -65,7 +76,15 @@ impl Monopour {
         match Device::open(&DeviceChoice::Gpu) {
             Ok(device) => {
                 let target = TargetDescription::Gpu(device.description().expect("a GPU has a description").clone());
-                Some(Self { name: "gpu", device, target, ignores: IGNORED, emulator: None, trusts: true })
+                Some(Self {
+                    name: "gpu",
+                    device,
+                    target,
+                    ignores: IGNORED,
+                    emulator: None,
+                    trusts: true,
+                    deviates: false,
+                })
             }
             Err(error) => {
                 device::skip_without_adapter(&error.to_string());
@@ -89,13 +108,26 @@ impl Monopour {
             Ok(device) => {
                 let target = TargetDescription::Gpu(GpuDescription::portable());
                 let ignores = crate::portable::REFUSED;
-                Some(Self { name: "gpu:portable", device, target, ignores, emulator: None, trusts: true })
+                Some(Self {
+                    name: "gpu:portable",
+                    device,
+                    target,
+                    ignores,
+                    emulator: None,
+                    trusts: true,
+                    deviates: false,
+                })
             }
             Err(error) => {
                 device::skip_without_adapter(&error.to_string());
                 None
             }
         }
+    }
+
+    /// The same device, by other kernels than the cost model's.
+    pub fn deviating(self) -> Self {
+        Self { name: "gpu:deviating", deviates: true, ..self }
     }
 
     /// The target that it compiles for.
@@ -176,7 +208,8 @@ impl Backend for Monopour {
 
 impl Monopour {
     fn attempt(&self, case: &Case, inputs: &[testkit::HostTensor]) -> Result<Run, String> {
-        let compiled = compile_for(case, self.target.clone())?;
+        let compiled =
+            if self.deviates { deviating(case, &self.target)? } else { compile_for(case, self.target.clone())? };
         let bytes = compiled.encode().map_err(|e| e.to_string())?;
         let mut decoded = Program::decode(&bytes).map_err(|e| e.to_string())?;
         if decoded != compiled {
@@ -208,6 +241,22 @@ pub fn explained_copies(program: &Program) -> Option<u64> {
 fn compile_for(case: &Case, target: TargetDescription) -> Result<Program, String> {
     let options = CompileOptions { targets: vec![target], verify: true, ..Default::default() };
     Ok(monopour::compile(case.text.as_bytes(), &case.name, &options).map_err(|d| d.to_string())?.program)
+}
+
+/// The program of a case in which each dispatch takes another kernel than the cost model's, where it may: by the case's name, so that
+/// all kinds come by.
+pub fn deviating(case: &Case, target: &TargetDescription) -> Result<Program, String> {
+    let TargetDescription::Gpu(device) = target else { return compile_for(case, target.clone()) };
+    let compiled = |choices| {
+        let tuning = Some(Tuning { device: device.clone(), choices, measures: false });
+        let options = CompileOptions { targets: vec![target.clone()], verify: true, tuning, ..Default::default() };
+        monopour::compile(case.text.as_bytes(), &case.name, &options).map_err(|d| d.to_string())
+    };
+    let own: usize = case.name.bytes().map(usize::from).sum();
+    let tunable = compiled(Choices::new())?.report.tunable;
+    let choice = |of: &Tunable| of.candidates.get(1 + own % (of.candidates.len() - 1)).cloned();
+    let others = tunable.iter().filter(|of| of.candidates.len() > 1);
+    Ok(compiled(others.filter_map(|of| Some((of.key.clone(), choice(of)?))).collect())?.program)
 }
 
 /// Runs `spirv-val`, where the machine has it, on every module of a program.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use monopour::npy;
-use monopour::runtime::HostTensor;
+use monopour::runtime::{Device, DeviceChoice, HostTensor};
 
 const MODEL: &str = "\
 func.func @main(%a: tensor<8x16xf32>, %b: tensor<8x16xf32>) -> tensor<8x16xf32> {
@@ -107,6 +107,56 @@ fn stats_and_traces_are_json() {
     let names: Vec<&str> = trace["traceEvents"].as_array().unwrap().iter().filter_map(|e| e["name"].as_str()).collect();
     for name in ["bufferize", "load", "run", "main_dispatch_0", "readback", "live bytes"] {
         assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn kernels_are_measured_where_that_can_be() {
+    let folder = folder("tune");
+    let tune = |model: &str, target: &str| -> Vec<String> {
+        ["compile", model, "-o", "m.mpr", "--tune=100", "--quiet", "--target", target].map(str::to_owned).to_vec()
+    };
+    let product = |rows: &str, size: &str| {
+        format!(
+            "func.func @main(%a: tensor<{rows}x32xf32>, %b: tensor<32x32xf32>) -> tensor<{rows}x32xf32> {{\n  \
+             %z = arith.constant 0.0 : f32\n  %c = arith.constant 0 : index\n  {size}  \
+             %f = linalg.fill ins(%z : f32) outs(%e : tensor<{rows}x32xf32>) -> tensor<{rows}x32xf32>\n  \
+             %0 = linalg.matmul ins(%a, %b : tensor<{rows}x32xf32>, tensor<32x32xf32>) \
+             outs(%f : tensor<{rows}x32xf32>) -> tensor<{rows}x32xf32>\n  return %0 : tensor<{rows}x32xf32>\n}}\n"
+        )
+    };
+    std::fs::write(folder.join("m.mlir"), product("32", "%e = tensor.empty() : tensor<32x32xf32>\n")).unwrap();
+    let size = "%n = tensor.dim %a, %c : tensor<?x32xf32>\n  %e = tensor.empty(%n) : tensor<?x32xf32>\n";
+    std::fs::write(folder.join("dynamic.mlir"), product("?", size)).unwrap();
+    let words = tune("m.mlir", "cpu");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    fails(&folder, &words, 2, "error: --tune measures on the device of a target: no target is a GPU of this machine");
+    assert!(!folder.join("m.mpr").exists());
+    if Device::open(&DeviceChoice::Gpu).is_ok() {
+        let words = tune("dynamic.mlir", "gpu");
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        fails(
+            &folder,
+            &words,
+            1,
+            "error[R0007]: input `arg0: tensor<?x32xf32>` has sizes that nothing gives: bind them with --dim",
+        );
+        assert!(!folder.join("m.mpr").exists());
+        let words = tune("m.mlir", "gpu");
+        let run = |expected: &str| {
+            let output = Command::new(env!("CARGO_BIN_EXE_monopour"))
+                .args(&words)
+                .env("MONOPOUR_CACHE_DIR", folder.join("caches"))
+                .current_dir(&folder)
+                .output()
+                .unwrap();
+            let err = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success() && err.contains(expected), "{err}");
+            std::fs::read(folder.join("m.mpr")).unwrap()
+        };
+        let first = run("tuned 1 kinds of kernels, ");
+        assert!(first == run("tuned 0 kinds of kernels, 0 of them faster"), "the same choices, the same bytes");
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -47,6 +47,7 @@ mod terminal;
 mod threads;
 mod traced;
 mod transients;
+mod tuned;
 mod windows;
 #[path = "../../runtime/examples/serve/wire.rs"]
 mod wire;

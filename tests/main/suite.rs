@@ -71,3 +71,11 @@ fn op_suite_on_a_gpu_without_trust() {
         check(gpu);
     }
 }
+
+/// What measurement may choose is as right as what the cost model does.
+#[test]
+fn op_suite_on_a_gpu_by_other_kernels() {
+    for gpu in [Monopour::gpu(), Monopour::portable()].into_iter().flatten() {
+        check(gpu.deviating());
+    }
+}

@@ -1,14 +1,21 @@
 //! `monopour compile`: a model to an artifact, or to the IR after a phase.
 
 use crate::failure::Failure;
+use crate::inputs;
 use crate::progress::Progress;
 use crate::source::{self, SourceArgs};
 use clap::Args;
+use monopour::options::Tuning;
 use monopour::pipeline::{Compiled, PHASES};
+use monopour::program::{GpuDescription, Signature};
+use monopour::runtime::{Device, DeviceChoice};
+use monopour::tune::{self, TunedKernel};
+use monopour::{CompileOptions, TargetDescription};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Values of `--emit` besides the phases.
 const PRODUCTS: [&str; 6] = ["transforms", "wgsl", "spirv", "host", "llvm", "object"];
@@ -38,6 +45,10 @@ pub struct CompileArgs {
     /// A transform script, with the sequence @__transform_main, that replaces the generated one.
     #[arg(long, value_name = "FILE.mlir")]
     schedule: Option<PathBuf>,
+    /// Choose the kernels of the GPU at hand by measurement, in about so many seconds (60 without a number): those beside the cost
+    /// model's that are clearly faster. What was measured before is not measured again. Inputs are random.
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "60")]
+    tune: Option<u64>,
     /// Verify the IR after every phase.
     #[arg(long)]
     verify: bool,
@@ -73,6 +84,9 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     let progress = Progress::new(source::steps(options.targets.len()), args.quiet || args.dump_after_each_pattern);
     let progress = Arc::new(progress);
     options.watch = progress.watch();
+    if let Some(seconds) = args.tune {
+        options.tuning = Some(tuning(args, &options, Duration::from_secs(seconds))?);
+    }
     let compile = || monopour::compile_file(&args.model, &options);
     let compiled = if args.dump_after_each_pattern {
         monopour_ir::conversion::observe_conversions(|event| event.dump(), compile)
@@ -88,6 +102,42 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
         eprintln!("wrote {} ({} variants)", output.display(), compiled.program.variants.len());
     }
     Ok(())
+}
+
+/// Measures the kernels of the first target that is a GPU of this machine.
+fn tuning(args: &CompileArgs, options: &CompileOptions, limit: Duration) -> Result<Tuning, Failure> {
+    let opened = [DeviceChoice::Auto, DeviceChoice::Gpu].iter().filter_map(|choice| Device::open(choice).ok());
+    let described = opened.filter_map(|device| Some((device.description()?.clone(), device)));
+    let is_target = |gpu: &GpuDescription| {
+        options.targets.iter().any(|target| matches!(target, TargetDescription::Gpu(of) if of == gpu))
+    };
+    let Some((description, device)) = described.into_iter().find(|(gpu, _)| is_target(gpu)) else {
+        return Err(Failure::usage("--tune measures on the device of a target: no target is a GPU of this machine"));
+    };
+    let target = vec![TargetDescription::Gpu(description.clone())];
+    // What is printed, is printed by the last compilation.
+    let quiet = CompileOptions { targets: target, dump_after: vec![], watch: None, ..options.clone() };
+    let compile =
+        |tuning| monopour::compile_file(&args.model, &CompileOptions { tuning: Some(tuning), ..quiet.clone() });
+    let made = |signature: &Signature| inputs::random_all(&signature.inputs, 1).map_err(monopour::Error::from);
+    let known = tune::saved(&description);
+    let begins = |round: usize, of: usize| {
+        if !args.quiet {
+            eprintln!("measuring kernels: round {round} of {of}");
+        }
+    };
+    let tuned = tune::tune((&device, limit), &known, (&compile, &made), &begins).map_err(Failure::from)?;
+    // Without all candidates the next run should measure again.
+    if tuned.is_complete {
+        tune::save(&description, &tuned.choices);
+    }
+    let faster: Vec<&TunedKernel> = tuned.kernels.iter().filter(|kernel| kernel.ratio < 1.0).collect();
+    let rest = if tuned.is_complete { "" } else { "; the time was up before all candidates" };
+    eprintln!("tuned {} kinds of kernels, {} of them faster{rest}", tuned.kernels.len(), faster.len());
+    for kernel in faster {
+        eprintln!("  {:.2} of its time: {}: {}", kernel.ratio, kernel.location, kernel.choice);
+    }
+    Ok(Tuning { device: description, choices: tuned.choices, measures: false })
 }
 
 fn check_phase(name: &str) -> Result<(), Failure> {

@@ -51,6 +51,20 @@ pub fn gather(descs: &[TensorDesc], sources: &Sources<'_>) -> Result<Vec<HostTen
     tensors.collect()
 }
 
+/// The inputs of `descs`, all random.
+#[cfg(feature = "compiler")]
+pub fn random_all(descs: &[TensorDesc], seed: u64) -> Result<Vec<HostTensor>, runtime::Error> {
+    let made = descs.iter().zip(0..).map(|(desc, position)| {
+        if desc.is_static() {
+            return random(desc, seed, position);
+        }
+        let what =
+            format!("input `{desc}` has sizes that nothing gives: bind them with --dim, or in the model's types");
+        Err(runtime::Error::Inputs { what })
+    });
+    made.collect()
+}
+
 /// One input from its file: an ONNX tensor by the name `.pb`, else NumPy's.
 fn read(path: &Path, desc: &TensorDesc) -> Result<HostTensor, Failure> {
     #[cfg(feature = "compiler")]

@@ -10,7 +10,7 @@ mod products;
 mod random;
 mod targets;
 
-use crate::backend::{from_runtime, to_runtime};
+use crate::backend::{deviating, from_runtime, to_runtime};
 use crate::portable::{DOUBLE, REFUSED};
 use host::{Input, Settings};
 use monopour::program::{GpuFeature, Program};
@@ -23,6 +23,8 @@ use targets::Target;
 /// A described GPU as a backend of the op suite.
 struct Interpreted {
     target: Target,
+    /// Whether dispatches take other kernels than the cost model's.
+    deviates: bool,
     ignores: Vec<(&'static str, &'static str)>,
 }
 
@@ -32,7 +34,7 @@ impl Interpreted {
         let (doubles, words) = (has(GpuFeature::F64), has(GpuFeature::Int64));
         let is_refused = |why: &str| if why == DOUBLE { !doubles } else { !words };
         let ignores = REFUSED.iter().filter(|(_, why)| is_refused(why)).copied().collect();
-        Self { target, ignores }
+        Self { target, deviates: false, ignores }
     }
 }
 
@@ -81,7 +83,11 @@ impl Backend for Interpreted {
     }
 
     fn run(&mut self, case: &Case, inputs: &[HostTensor]) -> Result<Run, String> {
-        let program = compiled(case, &self.target)?;
+        let program = if self.deviates {
+            deviating(case, &TargetDescription::Gpu(self.target.description.clone()))?
+        } else {
+            compiled(case, &self.target)?
+        };
         let mut first: Option<Run> = None;
         for subgroup_size in &self.target.sizes {
             let settings = Settings { subgroup_size: *subgroup_size, seed: u64::from(*subgroup_size) };
@@ -111,7 +117,11 @@ fn cases() -> Vec<Case> {
 }
 
 fn check(target: Target) {
-    let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(Interpreted::new(target))];
+    check_all(Interpreted::new(target));
+}
+
+fn check_all(backend: Interpreted) {
+    let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(backend)];
     let mut report = Report::default();
     for family in cases().chunk_by(|a, b| a.family() == b.family()) {
         let part = run(&mut backends, family);
@@ -145,4 +155,13 @@ fn op_suite_interpreted_for_apple() {
 #[test]
 fn op_suite_interpreted_for_a_portable_gpu() {
     check(targets::portable());
+}
+
+/// What measurement may choose for hardware.
+#[test]
+fn op_suite_interpreted_by_other_kernels() {
+    let full = full_is_asked_for();
+    let others = if full { vec![targets::rdna3(), targets::apple()] } else { vec![] };
+    let all = std::iter::once(targets::h200()).chain(others);
+    all.for_each(|target| check_all(Interpreted { deviates: true, ..Interpreted::new(target) }));
 }
