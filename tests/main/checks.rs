@@ -244,6 +244,57 @@ fn an_affine_divisor_of_the_run_is_checked() {
     }
 }
 
+/// The text of a function with an op on `%x` and a tensor of `%n` rows, in the entry block and in a branch.
+fn in_both_blocks(types: [&str; 2], op: &str) -> [String; 2] {
+    let [from, to] = types;
+    let begin = format!(
+        "func.func @main(%x: tensor<{from}>, %k: index, %b: i1) -> tensor<{to}> {{\n  %c1 = arith.constant 1 : index\n  \
+         %c = arith.constant 0.5 : f32\n  %n = arith.addi %k, %c1 : index\n  %e = tensor.empty(%n) : tensor<{to}>\n  "
+    );
+    let end = format!("\n  return %r : tensor<{to}>\n}}\n");
+    let filled = format!("linalg.fill ins(%c : f32) outs(%e : tensor<{to}>) -> tensor<{to}>");
+    let branch = format!(
+        "%r = scf.if %b -> (tensor<{to}>) {{\n    %s = {op}\n    scf.yield %s : tensor<{to}>\n  }} else {{\n    \
+         %f = {filled}\n    scf.yield %f : tensor<{to}>\n  }}"
+    );
+    [format!("{begin}%r = {op}{end}"), format!("{begin}{branch}{end}")]
+}
+
+/// Ops without indexing maps: the kernels follow one operand's sizes and write the other one.
+#[test]
+fn composed_ops_have_operands_that_fit() {
+    let message = "sizes do not fit together";
+    let with = |shape: &[u64], rows: i64| {
+        let x = f32s(shape, &ramp(shape.iter().product::<u64>() as usize));
+        [x, index(rows - 1), raw(DType::I1, &[], &[1])]
+    };
+    let check = |types: [&str; 2], op: &str, fits: &[HostTensor], wrong: &[[HostTensor; 3]]| {
+        for text in in_both_blocks(types, op) {
+            check(&text, fits, &wrong.iter().map(|inputs| (&inputs[..], message)).collect::<Vec<_>>());
+        }
+    };
+    let softmax =
+        "linalg.softmax dimension(1) ins(%x : tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>";
+    let wrong = [with(&[100_000, 64], 3), with(&[3, 64], 4)];
+    check(["?x64xf32", "?x64xf32"], softmax, &with(&[3, 64], 3), &wrong);
+    let tiles = "inner_dims_pos = [0, 1] inner_tiles = [8, 8] into %e";
+    let types = ["?x64xf32", "?x8x8x8xf32"];
+    let pack = format!("linalg.pack %x {tiles} : tensor<?x64xf32> -> tensor<?x8x8x8xf32>");
+    let wrong = [with(&[100_000, 64], 2), with(&[15, 64], 2), with(&[16, 64], 3)];
+    check(types, &pack, &with(&[16, 64], 2), &wrong);
+    let padded = format!("linalg.pack %x padding_value(%c : f32) {tiles} : tensor<?x64xf32> -> tensor<?x8x8x8xf32>");
+    let wrong = [with(&[100_000, 64], 2), with(&[17, 64], 2)];
+    check(types, &padded, &with(&[15, 64], 2), &wrong);
+    let types = ["?x8x8x8xf32", "?x64xf32"];
+    let unpack = format!("linalg.unpack %x {tiles} : tensor<?x8x8x8xf32> -> tensor<?x64xf32>");
+    let wrong = [with(&[2, 8, 8, 8], 100_000), with(&[2, 8, 8, 8], 17)];
+    check(types, &unpack, &with(&[2, 8, 8, 8], 15), &wrong);
+    // Columns of tiles in another order.
+    let order = "outer_dims_perm = [1, 0] inner_dims_pos = [1] inner_tiles = [4] into %e";
+    let turned = format!("linalg.pack %x {order} : tensor<?x64xf32> -> tensor<16x?x4xf32>");
+    check(["?x64xf32", "16x?x4xf32"], &turned, &with(&[5, 64], 5), &[with(&[5, 64], 4), with(&[5, 64], 6)]);
+}
+
 /// A check does not change the results of defined host divisions.
 #[test]
 fn host_code_divides_negative_numbers() {

@@ -18,6 +18,8 @@
 //! Ensures: after its checks, every slice, window and size of a run is in range. Checks that types or the size rules of the
 //! inputs imply are left out.
 
+mod composed;
+
 use super::guards::{self, Guard};
 use super::ranges;
 use crate::linalg;
@@ -122,6 +124,10 @@ impl<'c> Checks<'c, '_> {
             }
             ops::tensor::EXPAND_SHAPE => return self.expand(op).map(|()| "does not keep the number of elements"),
             ops::tensor::CONCAT => return self.concat(op).map(|()| "joins tensors whose other sizes differ"),
+            ops::linalg::SOFTMAX => return self.softmax(op).map(|()| "has operands whose sizes do not fit together"),
+            ops::linalg::PACK | ops::linalg::UNPACK => {
+                return self.packed(op).map(|()| "has operands whose sizes do not fit together");
+            }
             ops::scf::FOR => return self.step(op).map(|()| "has a step that is not positive"),
             _ if is_division(op) => {
                 return self.division(op).map(|()| "divides by zero, or the smallest number by -1");
