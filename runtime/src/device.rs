@@ -324,6 +324,7 @@ impl Device {
         let counters = gpu.device.get_internal_counters().hal;
         Some(InternalCounters {
             buffers: counters.buffers.read() as i64,
+            buffer_bytes: counters.buffer_memory.read() as i64,
             bind_groups: counters.bind_groups.read() as i64,
             compute_pipelines: counters.compute_pipelines.read() as i64,
         })
@@ -335,6 +336,8 @@ impl Device {
 pub struct InternalCounters {
     /// Buffers, wgpu's own included.
     pub buffers: i64,
+    /// Memory of the buffers, in bytes.
+    pub buffer_bytes: i64,
     /// Bind groups.
     pub bind_groups: i64,
     /// Compute pipelines.
