@@ -105,9 +105,14 @@ fn measure(args: &BenchArgs, device: &Device, model: &Path) -> Result<Measured, 
         }
         None => vec![],
     };
-    // In turns, so that what else the machine does meets all modes alike; the first two rounds warm up.
+    // In turns, so that what else the machine does meets all modes alike, and back and forth, so that no mode always finds the
+    // caches as the one that copies most leaves them; the first two rounds warm up.
     for round in 0..args.repeat + 2 {
-        for mode in rows.iter_mut().filter_map(|(_, mode)| mode.as_mut().ok()) {
+        let mut turn: Vec<&mut Mode> = rows.iter_mut().filter_map(|(_, mode)| mode.as_mut().ok()).collect();
+        if round % 2 == 1 {
+            turn.reverse();
+        }
+        for mode in turn {
             let on_device = mode.session.upload(&given)?;
             let start = Instant::now();
             let results = mode.session.execute(&on_device)?;
