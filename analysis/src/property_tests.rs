@@ -360,7 +360,7 @@ fn keeps_rules(facts: &Facts, options: &Options, decisions: &Decisions) -> bool 
 fn decisions_cost_least() {
     const MOST_CANDIDATES: usize = 12;
     let (mut compared, mut below_greedy) = (0, 0);
-    for seed in 0..count(400, 4000) {
+    for seed in 0..count(400, 5000) {
         let shape =
             Shape { ops: 5 + (seed % 7) as u32, depth: (seed % 3) as u32, wild: seed.is_multiple_of(4), parts: true };
         let facts = function(seed, shape);

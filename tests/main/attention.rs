@@ -38,6 +38,19 @@ fn no_case_of_the_suite_runs_by_a_fallback() {
     }
 }
 
+/// Of the benchmark program in its full size; the scores alone are 12,582,912 bytes.
+#[test]
+fn attention_of_512_plans_at_most_its_scores() {
+    let program = benchmark("attn_512", Size::Full).expect("it is one of the programs");
+    for target in [Monopour::cpu().target().clone()].into_iter().chain(targets()) {
+        let options = CompileOptions { targets: vec![target], ..Default::default() };
+        let compiled = compile(program.text.as_bytes(), "attn_512", &options).unwrap_or_else(|found| panic!("{found}"));
+        let planned = compiled.program.variants[0].plan.planned_bytes;
+        println!("attn_512: {planned} bytes planned, bound 12582912");
+        assert!(planned <= 12_582_912, "{planned}");
+    }
+}
+
 #[test]
 fn scores_are_not_in_memory() {
     let program = benchmark("attn_512", Size::Small).expect("it is one of the programs");

@@ -35,7 +35,7 @@ fn counted(explained: &Explanation) -> [Option<u64>; 4] {
 }
 
 /// One of the programs of a seed: graphs, with dynamic sizes and other types, and guards.
-fn program(seed: u64) -> (String, Vec<Input>) {
+pub fn program(seed: u64) -> (String, Vec<Input>) {
     let ops = 3 + (seed % 11) as usize;
     match seed % 4 {
         0 => generate_graphs::graph(seed, ops),

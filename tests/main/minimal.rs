@@ -59,9 +59,13 @@ impl Case {
     }
 }
 
+/// Programs of a family, of which half or fewer are twins.
+const FAMILY: usize = 200;
+
 /// Runs all programs of a family, or some of them.
 pub fn check_family(cases: Vec<Case>, sample: usize) {
     let devices = devices();
+    assert!(cases.len() >= FAMILY || cases.len() <= sample, "a family of {} programs", cases.len());
     let mut random = Random::new(25);
     let mut left = cases;
     let count = if full_is_asked_for() { left.len() } else { sample.min(left.len()) };
@@ -72,6 +76,8 @@ pub fn check_family(cases: Vec<Case>, sample: usize) {
             case.check(device);
         }
     }
+    let name = std::thread::current().name().unwrap_or_default().to_owned();
+    println!("{name}: {count} programs on {} devices, all at their bounds", devices.len());
 }
 
 /// An element type: its name in MLIR, the ops that add and multiply, and the bytes of a number.
@@ -171,6 +177,26 @@ fn rows_behind_others_are_updated_in_place() {
         }
     }
     check_family(cases, 10);
+}
+
+/// Row after row of 256x256 is added to the next one.
+#[test]
+fn rows_are_added_to_the_next_ones_in_place() {
+    let (row, ty) = ("tensor<1x256xf32>", "tensor<256x256xf32>");
+    let at = |row: &str| format!("[{row}, 0] [1, 256] [1, 1]");
+    let text = format!(
+        "func.func @main(%t: {ty}, %n: index) -> {ty} {{\n  %one = arith.constant 1 : index\n  \
+         %r = scf.for %i = %one to %n step %one iter_args(%a = %t) -> {ty} {{\n    %h = arith.subi %i, %one : index\n    \
+         %x = tensor.extract_slice %a{} : {ty} to {row}\n    %y = tensor.extract_slice %a{} : {ty} to {row}\n    \
+         %s = {}\n    %b = tensor.insert_slice %s into %a{} : {row} into {ty}\n    scf.yield %b : {ty}\n  }}\n  return %r : {ty}\n}}\n",
+        at("%h"),
+        at("%i"),
+        added(2, row, ELEMENTS[0]),
+        at("%i")
+    );
+    let inputs = vec![tensor(DType::F32, &[256, 256]), index(256)];
+    let case = Case { text, inputs, donated: 1, copies: Copies::Exactly(0), fresh_bytes: Some(0) };
+    devices().iter().for_each(|device| case.check(device));
 }
 
 /// A part is written, and one beside it read behind that, together with an element of the result: in place if the two parts
@@ -417,6 +443,14 @@ fn what_has_served_its_purpose_is_used_again() {
     check_family(cases, 12);
 }
 
+/// `xwww` of 256x256, where `x` is donated: one buffer besides it.
+#[test]
+fn three_products_of_a_donated_input() {
+    let case = chain(3, 256, ELEMENTS[0], true, false);
+    assert_eq!(case.fresh_bytes, Some(262_144));
+    devices().iter().for_each(|device| case.check(device));
+}
+
 /// Steps on random earlier values, in place or not, loops that exchange two of them, and random results.
 fn random_program(seed: u64) -> Case {
     let mut random = Random::new(seed);
@@ -492,7 +526,7 @@ fn product(name: &str, a: &str, b: &str, size: u64) -> String {
 /// (Row by row a GPU copies it twice: no command copies within one buffer.)
 #[test]
 fn what_is_put_together_is_computed_there() {
-    for size in [64, 96, 40] {
+    for size in [64, 96, 40, 256] {
         let ty = format!("tensor<{size}x{size}xf32>");
         let whole = type_of(&[size, 3 * size], None, "f32");
         let text = format!(
