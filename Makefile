@@ -21,7 +21,7 @@ AARCH64_QEMU := qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu
 # Asked in the recipe, because the set-up before it may just have installed it.
 require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
 
-.PHONY: help setup build demo test test-full test-python test-embedding test-aarch64 check examples mutants bench bench-peers bench-ops onnx-suite onnx-models embed upstream-suite clean
+.PHONY: help setup build demo test test-full test-python test-embedding test-copies test-aarch64 check examples mutants bench bench-peers bench-ops onnx-suite onnx-models embed upstream-suite clean
 
 help:
 	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
@@ -29,6 +29,7 @@ help:
 	@echo "make test-full    all tests, nothing sampled"
 	@echo "make test-python  the wheel, and its tests in an environment of its own (PROFILE=dev builds faster)"
 	@echo "make test-embedding  what the runtime promises those who embed it, in full (an hour or two; installs valgrind)"
+	@echo "make test-copies  copies, bytes, decisions and memory plans at their bounds, in full (an hour or two); ONLY='plan page' runs some"
 	@echo "make test-aarch64 the op suite, random programs and numerics as aarch64 code, under qemu (installs a cross compiler)"
 	@echo "make check        what CI checks besides the tests"
 	@echo "make mutants      a fixed sample of deliberate faults, and which of them no test finds (under an hour)"
@@ -80,6 +81,11 @@ test-python:
 test-embedding: setup
 	@scripts/setup.sh --embedding
 	scripts/embedding/check.sh
+
+# Copies, decisions, plans, explanations, times beside greedy's; docs/measurements/copies.md has the figures.
+test-copies: setup
+	@scripts/setup.sh --copies
+	scripts/copies/check.sh $(ONLY)
 
 check: setup
 	scripts/check.sh

@@ -3,6 +3,7 @@
 #   scripts/setup.sh          LLVM and MLIR 22, the software Vulkan driver, spirv-tools
 #   scripts/setup.sh --bench  also what the Python side of the benches needs
 #   scripts/setup.sh --embedding  also valgrind, and what the Python wheel needs
+#   scripts/setup.sh --copies  also Python
 #   scripts/setup.sh --aarch64  also what builds and runs the runtime for aarch64
 set -euo pipefail
 
@@ -21,6 +22,7 @@ packages=(
 )
 [[ "${1:-}" == --bench ]] && packages+=(python3-venv)
 [[ "${1:-}" == --embedding ]] && packages+=(python3-venv valgrind)
+[[ "${1:-}" == --copies ]] && packages+=(python3)
 [[ "${1:-}" == --aarch64 ]] && packages+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static)
 
 # A set variable wins over the default in .cargo/config.toml, for LLVM that lies elsewhere.
