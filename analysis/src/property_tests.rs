@@ -304,7 +304,7 @@ fn checker_claims_nothing_after_a_cycle_without_an_end() {
 #[test]
 fn parts_that_are_known_apart_cost_no_bytes() {
     let (mut decided, mut less, mut above) = (0, 0, vec![]);
-    for seed in 0..count(1000, 5000) {
+    for seed in 0..count(1000, 6500) {
         let shape =
             Shape { ops: 6 + (seed % 20) as u32, depth: (seed % 4) as u32, wild: seed.is_multiple_of(3), parts: true };
         let facts = function(seed, shape);
