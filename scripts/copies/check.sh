@@ -87,7 +87,7 @@ else
   skip drawn "no Chromium"
 fi
 check table python3 scripts/copies/bench.py table "$monopour"
-check poisoned whole poisoned:: random::random_
+check poisoned whole poisoned:: random::random_ --skip interpreted::
 check poisoned-functions functions execute::
 
 for name in "${wanted[@]}"; do
