@@ -17,7 +17,7 @@
 //! Limits: reshapes are followed with `extensions` only, back to a known layout.
 //! Source: MLIR's `eliminate-empty-tensors`, LLVM 22.
 //! Differs with `extensions`: the gain is measured, not assumed; both branches of a conditional; reshapes; ops with regions move;
-//! readers of the source behind the insertion.
+//! readers of the source behind the insertion read the result, or move before it.
 
 use monopour_ir::ops;
 use std::collections::HashSet;
@@ -37,8 +37,8 @@ use crate::own_place::inserts_in_place;
 use crate::place_guards::guard_place;
 use crate::shared_outputs;
 use crate::subset_extraction::{
-    Edit, Movable, extract, insertion_operands, may_cast, move_before_use, needed_values, point_behind,
-    read_from_result, reshape_back, undo,
+    Edit, Movable, extract, has_late_readers, insertion_operands, may_cast, move_before_use, move_late_readers,
+    needed_values, point_behind, read_from_result, reshape_back, undo,
 };
 use crate::summaries::summarise;
 
@@ -216,6 +216,15 @@ pub(crate) fn improve<'c>(
     Ok(search.kept)
 }
 
+/// What becomes of readers of the source behind the insertion.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LateReaders {
+    /// They read the slice of its result: the order stays.
+    ReadResult,
+    /// Those that can move before it, where a later write of the result's buffer may be in their way; the others as above.
+    Move,
+}
+
 /// The search for candidates that save copies.
 struct Search<'c, 'a> {
     rw: Rewriter<'c>,
@@ -233,9 +242,28 @@ struct Search<'c, 'a> {
 impl<'c> Search<'c, '_> {
     /// Keeps all of the candidates if each of them saves a copy, else those of each half that do.
     fn run(&mut self, candidates: &[Candidate<'c>]) -> Result<(), Diagnostics> {
+        let count = self.attempt(candidates, LateReaders::ReadResult)?;
+        if count == 0 || self.trials == 0 {
+            return Ok(());
+        }
+        match candidates {
+            [one] if has_late_readers(&mut self.order, one.insertion) => {
+                self.attempt(candidates, LateReaders::Move).map(|_| ())
+            }
+            [] | [_] => Ok(()),
+            _ => {
+                let (first, second) = candidates.split_at(candidates.len() / 2);
+                self.run(first)?;
+                self.run(second)
+            }
+        }
+    }
+
+    /// Keeps the candidates if each of them saves a copy; else the number of those that could be prepared.
+    fn attempt(&mut self, candidates: &[Candidate<'c>], readers: LateReaders) -> Result<usize, Diagnostics> {
         let mut edits = Vec::new();
         for candidate in candidates {
-            apply(&mut self.rw, &mut self.order, candidate, &mut edits)?;
+            apply(&mut self.rw, &mut self.order, (candidate, readers), &mut edits)?;
         }
         let count = applied(&edits);
         if count > 0 && self.trials > 0 {
@@ -244,16 +272,11 @@ impl<'c> Search<'c, '_> {
             if let Some((least, after)) = after.filter(|(after, _)| after + count <= self.least) {
                 (self.least, *self.analysed) = (least, after);
                 self.kept.extend(edits);
-                return Ok(());
+                return Ok(0);
             }
         }
         undo(&mut self.rw, &mut self.order, edits);
-        if count > 0 && candidates.len() > 1 && self.trials > 0 {
-            let (first, second) = candidates.split_at(candidates.len() / 2);
-            self.run(first)?;
-            self.run(second)?;
-        }
-        Ok(())
+        Ok(count)
     }
 }
 
@@ -283,7 +306,7 @@ pub(crate) fn erase_unused<'c>(rw: &mut Rewriter<'c>, values: impl Iterator<Item
 fn apply<'c>(
     rw: &mut Rewriter<'c>,
     order: &mut BlockOrder<'c>,
-    candidate: &Candidate<'c>,
+    (candidate, readers): (&Candidate<'c>, LateReaders),
     edits: &mut Vec<Edit<'c>>,
 ) -> Result<(), Diagnostics> {
     let mut own = Vec::new();
@@ -300,6 +323,9 @@ fn apply<'c>(
             undo(rw, order, own);
             return Ok(());
         }
+    }
+    if readers == LateReaders::Move {
+        move_late_readers(rw, order, candidate.insertion, &mut own);
     }
     read_from_result(rw, order, candidate.insertion, &mut own)?;
     edits.extend(own);

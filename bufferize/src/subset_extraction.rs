@@ -122,9 +122,7 @@ pub(crate) fn read_from_result<'c>(
     edits: &mut Vec<Edit<'c>>,
 ) -> Result<(), Diagnostics> {
     let Some(parts) = Slice::of(insertion).filter(|_| insertion.is(ops::tensor::INSERT_SLICE)) else { return Ok(()) };
-    let source = insertion.operand(0);
-    let mut readers = source.uses();
-    readers.retain(|u| u.op != insertion && !u.op.is_terminator() && dominates(order, insertion, u.op));
+    let (source, readers) = (insertion.operand(0), late_readers(order, insertion));
     if readers.is_empty() {
         return Ok(());
     }
@@ -137,6 +135,33 @@ pub(crate) fn read_from_result<'c>(
         edits.push(Edit::Reader { used, old: source });
     }
     Ok(())
+}
+
+/// Uses of the source of an insertion that follow it.
+fn late_readers<'c>(order: &mut BlockOrder<'c>, insertion: Op<'c>) -> Vec<Use<'c>> {
+    let mut readers = insertion.operand(0).uses();
+    readers.retain(|u| u.op != insertion && !u.op.is_terminator() && dominates(order, insertion, u.op));
+    readers
+}
+
+/// Whether the source of an insertion has readers that follow it.
+pub(crate) fn has_late_readers<'c>(order: &mut BlockOrder<'c>, insertion: Op<'c>) -> bool {
+    insertion.is(ops::tensor::INSERT_SLICE) && !late_readers(order, insertion).is_empty()
+}
+
+/// Moves the readers of the source that follow the insertion before it, each with the op of the insertion's block that it is in, where
+/// that can be.
+pub(crate) fn move_late_readers<'c>(
+    rw: &mut Rewriter<'c>,
+    order: &mut BlockOrder<'c>,
+    insertion: Op<'c>,
+    edits: &mut Vec<Edit<'c>>,
+) {
+    for reader in late_readers(order, insertion).into_iter().filter_map(|used| used.op.beside(insertion)) {
+        if order.is_before(insertion, reader) {
+            move_before(rw, order, (reader, Movable::Nested), insertion, edits);
+        }
+    }
 }
 
 fn whole<'c>(

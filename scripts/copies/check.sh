@@ -62,7 +62,6 @@ check squares whole three_residual_layers three_products_of_a_donated_input eigh
   rows_are_added_to_the_next
 check attention attention
 check families whole minimal:: minimal_results:: minimal_tiles:: minimal_orders::
-check joined-and-read whole --ignored what_is_joined_and_read
 check functions facts parts_that_are_known_apart
 check exhaustive facts decisions_cost_least rules_are_near
 check bounds facts bounds:: small_plans_are_the_best
