@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::dtype::DType;
+use crate::encode::ALIGNMENT;
 use crate::map::Map;
 use crate::program::tensor_bytes;
 
@@ -32,7 +33,7 @@ impl Constant {
 #[derive(Clone)]
 pub enum ConstantData {
     /// In memory.
-    Owned(Arc<[u8]>),
+    Owned(Arc<OwnedBytes>),
     /// In a mapped file: the artifact itself, or a file of weights.
     Mapped {
         /// The file.
@@ -46,16 +47,45 @@ impl ConstantData {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         match self {
-            ConstantData::Owned(bytes) => bytes,
+            ConstantData::Owned(bytes) => bytes.get(),
             // A range outside the file cannot be built by the decoder; one built by hand reads as empty and fails `verify`.
             ConstantData::Mapped { map, range } => map.get(range.clone()).unwrap_or(&[]),
         }
     }
 }
 
+impl From<&[u8]> for ConstantData {
+    fn from(bytes: &[u8]) -> Self {
+        ConstantData::Owned(Arc::new(OwnedBytes::of(bytes)))
+    }
+}
+
 impl From<Vec<u8>> for ConstantData {
     fn from(bytes: Vec<u8>) -> Self {
-        ConstantData::Owned(bytes.into())
+        bytes.as_slice().into()
+    }
+}
+
+/// Bytes in memory from an address on that is a multiple of the artifact's alignment: a device of the CPU takes them in place, as
+/// those of a mapped artifact.
+pub struct OwnedBytes {
+    room: Vec<u8>,
+    start: usize,
+}
+
+impl OwnedBytes {
+    fn of(bytes: &[u8]) -> Self {
+        let mut room: Vec<u8> = Vec::with_capacity(bytes.len() + ALIGNMENT - 1);
+        let start = room.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT - 1);
+        // Within the capacity: the address stays.
+        room.resize(start, 0);
+        room.extend_from_slice(bytes);
+        Self { room, start }
+    }
+
+    /// The bytes.
+    pub fn get(&self) -> &[u8] {
+        &self.room[self.start..]
     }
 }
 
@@ -74,5 +104,21 @@ impl fmt::Debug for ConstantData {
             ConstantData::Mapped { .. } => "Mapped",
         };
         write!(f, "{kind}({} bytes)", self.bytes().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owned_bytes_are_aligned() {
+        for len in [0, 1, 255, 256, 1000, 1 << 20] {
+            let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+            let data = ConstantData::from(bytes.clone());
+            assert_eq!(data.bytes(), bytes);
+            assert_eq!(data.bytes().as_ptr().align_offset(ALIGNMENT), 0, "{len} bytes");
+            assert_eq!(data.clone().bytes().as_ptr(), data.bytes().as_ptr(), "a clone is no copy");
+        }
     }
 }

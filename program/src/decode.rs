@@ -29,7 +29,7 @@ impl Program {
     /// [`Error::NotAnArtifact`], [`Error::Version`], [`Error::Truncated`], [`Error::Altered`], [`Error::Malformed`],
     /// [`Error::Inconsistent`].
     pub fn decode(bytes: &[u8]) -> Result<Program, Error> {
-        decode(bytes, |start, end| ConstantData::Owned(bytes[start..end].into()))
+        decode(bytes, |start, end| bytes[start..end].into())
     }
 }
 

@@ -26,7 +26,7 @@ pub mod target;
 mod trust;
 mod verify;
 
-pub use constants::{Constant, ConstantData};
+pub use constants::{Constant, ConstantData, OwnedBytes};
 pub use dtype::DType;
 pub use encode::{VERSION, write_atomically};
 pub use error::Error;
