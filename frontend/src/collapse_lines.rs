@@ -192,7 +192,7 @@ pub(crate) fn dynamic_sizes<'c>(value: Value<'c>, rw: &mut Rewriter<'c>) -> Resu
     (0..shape.len()).filter(|d| shape[*d] == DYNAMIC).map(size).collect()
 }
 
-/// A value in which dimension `at`, of a known size, is two.
+/// A value in which dimension `at`, of a known size, is two; of a `tensor.empty` another one.
 pub(crate) fn expanded<'c>(
     value: Value<'c>,
     ty: Type<'c>,
@@ -203,6 +203,9 @@ pub(crate) fn expanded<'c>(
     let shape = ty.shape().unwrap_or_default();
     let loc = value.defining_op().map_or(Location::unknown(cx), Op::location);
     let sizes = dynamic_sizes(value, rw)?;
+    if value.defining_op().is_some_and(|def| def.is(ops::tensor::EMPTY)) {
+        return Ok(rw.create(OpSpec::new(ops::tensor::EMPTY, loc).operands(&sizes).results(&[ty]))?.result(0));
+    }
     let spec = OpSpec::new(ops::tensor::EXPAND_SHAPE, loc)
         .operands(&[value])
         .operands(&sizes)

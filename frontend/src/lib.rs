@@ -17,6 +17,7 @@
 //! * [`unfold`]: windows of convolutions as dimensions, for CPUs.
 //! * [`widen`]: constant filters of half precision as f32, for CPUs.
 //! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
+//! * [`panels`]: constant factors of float products in panels of columns, for CPUs.
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.
 //! * [`tile`]: one `scf.forall` per dispatch. `isolate`: a dispatch in a module of its own; `transforms`: the generated
 //!   scripts; `rows_tile`, with `rows_slice`: row groups; `grid`: at most three grid dimensions;
@@ -60,6 +61,7 @@ pub mod onnx;
 mod packed_factors;
 mod padded_inputs;
 mod padded_results;
+pub mod panels;
 pub mod place;
 mod products;
 mod rounded_weights;

@@ -49,6 +49,9 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Resul
         frontend::collapse_lines::run(&stage.model.module, cpu)?;
     }
     frontend::attention::run(&stage.model.module, job.target)?;
+    if let TargetDescription::Cpu(cpu) = job.target {
+        frontend::panels::run(&stage.model.module, &mut stage.model.weights, cpu)?;
+    }
     Ok(stage)
 }
 

@@ -34,6 +34,7 @@ mod onnx_numbers;
 mod opt;
 mod padded_inputs;
 mod padded_results;
+mod panels;
 mod passes;
 mod phases;
 mod poisoned;

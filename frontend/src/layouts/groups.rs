@@ -22,7 +22,7 @@ const PLANE_BYTES: i64 = 2_048;
 /// Elements of a depthwise convolution's or a pool's result that gain as much.
 const RESULTS_PER_ELEMENT: i64 = 2;
 /// Registers of a block of channels: as wide as a register tile.
-const REGISTERS: i64 = 2;
+pub(crate) const REGISTERS: i64 = 2;
 
 /// The layouts of values, and what does not follow.
 pub(super) struct Decided<'c> {

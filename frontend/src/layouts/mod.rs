@@ -26,6 +26,8 @@ mod groups;
 mod rewrite;
 mod wide;
 
+pub(crate) use groups::REGISTERS;
+
 use crate::import::WeightTable;
 use monopour_ir::{Diagnostics, Module, Rewriter, run_passes};
 use monopour_program::CpuTarget;

@@ -227,25 +227,13 @@ impl<'c> Rewrite<'c, '_> {
             if let Some((_, Layout::Blocks(size))) = part {
                 shape.splice(at..=at, [shape[at] / size, size]);
                 self.rw.set_point(InsertionPoint::Before(op));
-                value = self.reshaped(value, &shape, at)?;
+                value = self.opened(value, &shape, at)?;
                 at += 1;
             }
             at += 1;
         }
         self.rw.set_operand(op, index, value);
         Ok(exprs)
-    }
-
-    /// As [`Self::opened`]; of a `tensor.empty` another one.
-    fn reshaped(&mut self, value: Value<'c>, shape: &[i64], at: usize) -> Result<Value<'c>, Diagnostics> {
-        match value.defining_op().filter(|def| def.is(ops::tensor::EMPTY)) {
-            Some(def) => {
-                let ty = Type::tensor(shape, value.ty().element(), None);
-                let spec = OpSpec::new(ops::tensor::EMPTY, def.location()).operands(&def.operands());
-                Ok(self.rw.create(spec.results(&[ty]))?.result(0))
-            }
-            None => self.opened(value, shape, at),
-        }
     }
 
     /// A constant's elements under the shape `open`, its dimensions in another order.

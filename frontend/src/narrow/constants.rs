@@ -144,6 +144,7 @@ pub(crate) fn permuted(bytes: &[u8], shape: &[i64], order: &[usize], size: usize
         let first: usize = outer.iter().zip(&at).map(|(d, at)| strides[*d] * at).sum();
         let line = (0..shape[*last]).map(|i| first + i * strides[*last]);
         match size {
+            _ if strides[*last] == size => out.extend_from_slice(&bytes[first..first + shape[*last] * size]),
             1 => out.extend(line.map(|from| bytes[from])),
             _ => line.for_each(|from| out.extend_from_slice(&bytes[from..from + size])),
         }

@@ -10,6 +10,7 @@ mod onnx;
 mod onnx_files;
 mod onnx_page;
 mod onnx_random;
+mod panels;
 mod programs;
 mod random;
 mod rows;

@@ -1,0 +1,295 @@
+//! Lays out constant factors of float products in panels, for CPUs: the columns of a register tile side by side, row after
+//! row.
+//!
+//! Before / after (dispatch 3; panels of 32 columns, two registers of the target):
+//!
+//! ```text
+//! %p = matmul {dispatch = 3} %x[m, k], %w[k, n]   %p = generic {dispatch = 3} (m, n', n, k)
+//!                                                        %x[m, k], %w[n', k, n] : [24, 3072, 32], %p[m, n', n]
+//! %r = generic {dispatch = 3} (m, n) %p, %b[n]    %q = generic {dispatch = 3} (m, n', n) %p, %b[n', n]
+//!                                                 %r = tensor.collapse_shape %q [[0], [1, 2]]
+//! ```
+//!
+//! Code generation would copy the same panels in each task of each run, or read a matrix whose rows are pages apart. The
+//! sums keep their order. A result is stored as before: its columns are two dimensions in the dispatch alone.
+//!
+//! Requires: what [`crate::fuse`] ensures. Ensures: the same.
+//! Limits: known sizes but of rows; factors that are stored as they are multiplied; columns that a register divides; the other factor
+//! does not just fill the second-level cache. One row streams its matrix, and its weights stay in their file.
+
+use crate::collapse_lines::expanded;
+use crate::dispatch::{self, Dispatch};
+use crate::import::WeightTable;
+use crate::layouts::REGISTERS;
+use crate::narrow::constants::{constant, permuted};
+use crate::{collapse_lines, kernel_cpu, linalg, products};
+use monopour_contract::attributes;
+use monopour_ir::bodies::MultiplyAdd;
+use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types, iterator_types_attr};
+use monopour_ir::{
+    AffineMap, Attr, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value, ops,
+};
+use monopour_program::{CpuTarget, DType};
+use std::collections::HashMap;
+use tracing::trace;
+
+/// Fewest rows that share a panel.
+const FEWEST_ROWS: i64 = 2;
+/// Most bytes of a program's factors in panels: they are in memory, where weights in their file need none.
+const MOST_BYTES: usize = 1 << 30;
+
+/// Bytes of the second-level cache. Where the other factor and a panel fill it, but for a quarter of it, the panels of a run's tasks
+/// are better copied to one place: panels of their own would drive the other factor out (128x1536 and 384 columns in a model: 1.6 of
+/// the time).
+const CACHE_BYTES: i64 = 1 << 20;
+
+/// Lays out the factors of a module; `weights` gets them.
+///
+/// # Errors
+/// None of its own; what MLIR's op builders report.
+pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Result<(), Diagnostics> {
+    let mut panels = Panels { weights, rw: Rewriter::new(module.context()), factors: HashMap::new(), room: MOST_BYTES };
+    for dispatch in dispatch::collect(module) {
+        if let Some(form) = Form::of(&dispatch, cpu) {
+            panels.rewrite(&dispatch, &form)?;
+        }
+    }
+    Ok(())
+}
+
+/// A product whose factor gets panels.
+struct Form<'c> {
+    /// The constant factor among the operands, and its elements.
+    factor: usize,
+    elements: Attr<'c>,
+    /// The factor's dimension of columns, and the columns of a panel.
+    columns: usize,
+    width: i64,
+    /// The order of its dimensions in panels, once its columns are two.
+    order: Vec<usize>,
+    members: Vec<Member<'c>>,
+}
+
+impl<'c> Form<'c> {
+    fn of(dispatch: &Dispatch<'c>, cpu: &CpuTarget) -> Option<Self> {
+        let main = dispatch.main();
+        let found = products::contraction_loops(main).filter(|_| is_plain(main))?;
+        let (maps, extents) = (linalg::indexing_maps(main)?, linalg::loop_extents(main)?);
+        let (factor, last) = (1 - found.lhs, *found.n.last()?);
+        let elements = stored(main.operand(factor)).filter(|attr| !attr.is_splat())?;
+        let dims = maps[factor].dim_positions()?;
+        let known = dims.iter().all(|d| extents[*d] > 0);
+        let rows = found.m.iter().map(|d| if extents[*d] == DYNAMIC { FEWEST_ROWS } else { extents[*d] });
+        let shared = rows.fold(1, i64::saturating_mul) >= FEWEST_ROWS;
+        let lanes = kernel_cpu::lanes(main, cpu);
+        let width = [REGISTERS * lanes, lanes].into_iter().find(|width| extents[last] % width == 0)?;
+        let columns = dims.iter().position(|d| *d == last)?;
+        // (extent, class) of each dimension: what is parallel, what is summed, the columns of a panel.
+        let mut open: Vec<(i64, u8)> = dims.iter().map(|d| (extents[*d], u8::from(found.k.contains(d)))).collect();
+        open.splice(columns..=columns, [(extents[last] / width, 0), (width, 2)]);
+        let mut order: Vec<usize> = (0..open.len()).collect();
+        order.sort_by_key(|d| open[*d].1);
+        let changes = !order.iter().filter(|d| open[**d].0 != 1).is_sorted();
+        let depth = found.k.iter().map(|d| extents[*d]).fold(1, i64::saturating_mul);
+        let rows = found.m.iter().map(|d| extents[*d].max(0)).fold(1, i64::saturating_mul);
+        let held = depth.saturating_mul(rows + width).saturating_mul(i64::from(bits(main) / 8));
+        let fills_cache = held > CACHE_BYTES / 4 * 3 && held <= CACHE_BYTES / 4 * 5;
+        let can = known && shared && changes && lanes > 1 && !fills_cache;
+        let members = members(dispatch, &maps, last).filter(|_| can)?;
+        Some(Self { factor, elements, columns, width, order, members })
+    }
+}
+
+/// Bits of the elements of a product of floats.
+fn bits(op: Op) -> u32 {
+    op.result(0).ty().element().float_width().unwrap_or(32)
+}
+
+/// Whether a product multiplies two inputs of the floats that it sums, as they are.
+fn is_plain(op: Op) -> bool {
+    let element = op.result(0).ty().element();
+    op.num_results() == 1
+        && linalg::num_inputs(op) == 2
+        && op.body().is_some_and(|body| MultiplyAdd::of(body).is_some())
+        && element.float_width().is_some_and(|bits| bits >= 32)
+        && op.operands().iter().all(|v| v.ty().element() == element)
+}
+
+/// The elements of a constant, in whatever shape it is read.
+fn stored(mut value: Value) -> Option<Attr> {
+    while let Some(op) =
+        value.defining_op().filter(|op| op.is(ops::tensor::EXPAND_SHAPE) || op.is(ops::tensor::COLLAPSE_SHAPE))
+    {
+        value = op.operand(0);
+    }
+    constant(value).map(|(_, attr)| attr)
+}
+
+/// An op of the dispatch.
+struct Member<'c> {
+    op: Op<'c>,
+    /// The loop over columns; a fill has none.
+    columns: Option<usize>,
+    /// The dimension of the columns of each operand that has them.
+    places: Vec<Option<usize>>,
+}
+
+/// All ops of a dispatch, where columns are a dimension of each operand, or none.
+fn members<'c>(dispatch: &Dispatch<'c>, maps: &[AffineMap<'c>], columns: usize) -> Option<Vec<Member<'c>>> {
+    let main = dispatch.main();
+    let place = maps.last()?.dim_positions()?.iter().position(|d| *d == columns)?;
+    // Values of the dispatch that have columns, and where.
+    let mut known = vec![(main.result(0), place), (linalg::destination(main, 0), place)];
+    let mut members = vec![];
+    for (op, _) in &dispatch.ops {
+        if op.is(ops::linalg::FILL) {
+            let (_, place) = known.iter().find(|(value, _)| *value == op.result(0))?;
+            members.push(Member { op: *op, columns: None, places: vec![None, Some(*place)] });
+            continue;
+        }
+        let all: Vec<Vec<usize>> = linalg::indexing_maps(*op)?
+            .iter()
+            .map(|map| map.dim_positions().filter(|_| map.is_projected_permutation()))
+            .collect::<Option<_>>()?;
+        let mut loops = op.operands().into_iter().zip(&all).filter_map(|(operand, dims)| {
+            known.iter().find(|(value, _)| *value == operand).map(|(_, place)| dims[*place])
+        });
+        let columns = loops.next()?;
+        let plain = loops.all(|l| l == columns) && op.num_results() == 1 && op.find_all(ops::linalg::INDEX).is_empty();
+        let places: Vec<Option<usize>> = all.iter().map(|dims| dims.iter().position(|d| *d == columns)).collect();
+        known.push((op.result(0), (*places.last()?).filter(|_| plain)?));
+        members.push(Member { op: *op, columns: Some(columns), places });
+    }
+    Some(members)
+}
+
+struct Panels<'c, 'a> {
+    weights: &'a mut WeightTable,
+    rw: Rewriter<'c>,
+    /// Factors in panels, by their elements, the shape with two dimensions of columns, and the order.
+    factors: HashMap<(Attr<'c>, Vec<i64>, Vec<usize>), Attr<'c>>,
+    /// Bytes that may still be laid out.
+    room: usize,
+}
+
+impl<'c> Panels<'c, '_> {
+    fn rewrite(&mut self, dispatch: &Dispatch<'c>, form: &Form<'c>) -> Result<(), Diagnostics> {
+        let main = dispatch.main();
+        let Some(made) = self.laid_out(main, form) else { return Ok(()) };
+        trace!(target: "fuse", "{}: panels of {} columns for the constant factor", main.location(), form.width);
+        self.rw.set_point(InsertionPoint::Before(main));
+        let spec = OpSpec::new(ops::arith::CONSTANT, main.location()).results(&[made.value_type()]);
+        let made = self.rw.create(spec.attr("value", made))?.result(0);
+        let mut inside: Vec<Op> = dispatch.ops.iter().map(|(op, _)| *op).collect();
+        for member in &form.members {
+            let factor = (member.op == main).then_some((form, made));
+            let split = self.split(member, factor, &inside, form.width)?;
+            inside.push(split);
+        }
+        Ok(())
+    }
+
+    /// The factor's elements in panels.
+    fn laid_out(&mut self, main: Op<'c>, form: &Form<'c>) -> Option<Attr<'c>> {
+        let ty = main.operand(form.factor).ty();
+        let open = opened(ty, form.columns, form.width).shape()?;
+        let key = (form.elements, open.clone(), form.order.clone());
+        if let Some(known) = self.factors.get(&key) {
+            return Some(*known);
+        }
+        let shape: Vec<i64> = form.order.iter().map(|d| open[*d]).collect();
+        let size = usize::try_from(ty.element().element_size_bytes()?).ok()?;
+        let room = self.room.checked_sub(usize::try_from(ty.static_size_bytes()?).ok()?)?;
+        let bytes = permuted(&self.weights.bytes_of(form.elements)?, &open, &form.order, size);
+        let dtype = DType::parse(&ty.element().to_string())?;
+        let made =
+            self.weights.derive(form.elements, "panels", dtype, Type::tensor(&shape, ty.element(), None), bytes)?;
+        self.room = room;
+        self.factors.insert(key, made);
+        Some(made)
+    }
+
+    /// Makes two loops of that over columns; returns the op.
+    fn split(
+        &mut self,
+        member: &Member<'c>,
+        factor: Option<(&Form<'c>, Value<'c>)>,
+        inside: &[Op<'c>],
+        width: i64,
+    ) -> Result<Op<'c>, Diagnostics> {
+        let op = member.op;
+        for (index, place) in member.places.iter().enumerate() {
+            let value = op.operand(index);
+            let own = value.defining_op().is_some_and(|def| inside.contains(&def));
+            match (factor, place) {
+                (Some((form, made)), _) if index == form.factor => self.rw.set_operand(op, index, made),
+                (_, Some(at)) if !own => {
+                    self.rw.set_point(InsertionPoint::Before(op));
+                    let open = expanded(value, opened(value.ty(), *at, width), *at, &mut self.rw)?;
+                    self.rw.set_operand(op, index, open);
+                }
+                _ => (),
+            }
+        }
+        let (result, ty) = (op.result(0), op.result(0).ty());
+        let at = member.places.last().copied().flatten().unwrap_or(0);
+        let outside: Vec<_> = result.uses().into_iter().filter(|u| !inside.contains(&u.op)).collect();
+        self.rw.set_type(result, opened(ty, at, width));
+        if !outside.is_empty() {
+            self.rw.set_point(InsertionPoint::After(op));
+            let whole = collapse_lines::collapsed(result, at, &mut self.rw)?;
+            outside.into_iter().for_each(|u| self.rw.set_operand(u.op, u.index, whole));
+        }
+        match member.columns {
+            Some(columns) => self.split_loop(op, columns, factor.map(|(form, _)| form)),
+            None => Ok(op),
+        }
+    }
+
+    fn split_loop(&mut self, op: Op<'c>, columns: usize, factor: Option<&Form<'c>>) -> Result<Op<'c>, Diagnostics> {
+        let cx = op.context();
+        let of = |d: usize| if d == columns { vec![d, d + 1] } else { vec![d + usize::from(d > columns)] };
+        let maps = linalg::indexing_maps(op).unwrap_or_default().into_iter().enumerate().map(|(index, map)| {
+            let dims: Vec<usize> = map.dim_positions().unwrap_or_default().into_iter().flat_map(of).collect();
+            let dims = match factor.filter(|form| form.factor == index) {
+                Some(form) => form.order.iter().map(|d| dims[*d]).collect(),
+                None => dims,
+            };
+            AffineMap::select(cx, map.num_dims() + 1, &dims)
+        });
+        let maps: Vec<AffineMap> = maps.collect();
+        let mut kinds = match op.is(ops::linalg::MATMUL) {
+            true => vec![IteratorType::Parallel, IteratorType::Parallel, IteratorType::Reduction],
+            false => iterator_types(op).unwrap_or_default(),
+        };
+        kinds.insert(columns, IteratorType::Parallel);
+        if !op.is(ops::linalg::MATMUL) {
+            self.rw.set_attr(
+                op,
+                "indexing_maps",
+                Attr::array(cx, &maps.into_iter().map(AffineMap::to_attr).collect::<Vec<_>>()),
+            );
+            self.rw.set_attr(op, "iterator_types", iterator_types_attr(cx, &kinds));
+            return Ok(op);
+        }
+        let region = Region::new();
+        self.rw.take_region(region, op.region(0));
+        let operands = op.operands();
+        let (inputs, outputs) = operands.split_at(linalg::num_inputs(op));
+        self.rw.set_point(InsertionPoint::Before(op));
+        let spec = generic(op.location(), Operands { inputs, outputs }, &maps, iterator_types_attr(cx, &kinds), region);
+        let made = self.rw.create(spec)?;
+        for name in [attributes::DISPATCH, attributes::ROLE, attributes::MEMBER] {
+            op.attr(name).into_iter().for_each(|attr| self.rw.set_attr(made, name, attr));
+        }
+        self.rw.replace_op(op, &made.results());
+        Ok(made)
+    }
+}
+
+/// A type with panels of `width` instead of dimension `at`.
+fn opened(ty: Type, at: usize, width: i64) -> Type {
+    let mut shape = ty.shape().unwrap_or_default();
+    shape.splice(at..=at, [shape[at] / width, width]);
+    Type::tensor(&shape, ty.element(), None)
+}

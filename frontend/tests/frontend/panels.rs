@@ -1,0 +1,119 @@
+//! Constant factors of float products in panels: which are laid out, and in which order.
+
+use crate::support::{import_text, reparses};
+use monopour_frontend::{fuse, panels};
+use monopour_program::CpuTarget;
+
+/// `rows` x 2 times 2 x `columns`, and a bias; the factor's elements are 0, 1, 2, .. in the order of its dimensions.
+struct Product {
+    rows: &'static str,
+    columns: usize,
+    element: &'static str,
+    transposed: bool,
+}
+
+const PRODUCT: Product = Product { rows: "8", columns: 64, element: "f32", transposed: false };
+
+impl Product {
+    fn text(&self, weights: &str) -> String {
+        let Self { rows, columns, element, transposed } = self;
+        let hex = |i: usize| -> String {
+            let bytes = match *element {
+                "f32" => (i as f32).to_le_bytes().to_vec(),
+                "f64" => (i as f64).to_le_bytes().to_vec(),
+                _ => vec![0; 2],
+            };
+            bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+        };
+        let elements: String = (0..2 * columns).map(hex).collect();
+        let (shape, map) =
+            if *transposed { (format!("{columns}x2"), "(n, k)") } else { (format!("2x{columns}"), "(k, n)") };
+        let (x, w) = (format!("tensor<{rows}x2x{element}>"), format!("tensor<{shape}x{element}>"));
+        let (r, b) = (format!("tensor<{rows}x{columns}x{element}>"), format!("tensor<{columns}x{element}>"));
+        format!(
+            r#"func.func @main(%x: {x}, %y: {w}, %b: {b}, %o: {r}) -> {r} {{
+  %w = arith.constant dense<"0x{elements}"> : {w}
+  %p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> {map}>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}} ins(%x, {weights} : {x}, {w}) outs(%o : {r}) {{
+  ^bb0(%a: {element}, %c: {element}, %s: {element}):
+    %q = arith.mulf %a, %c : {element}
+    %t = arith.addf %s, %q : {element}
+    linalg.yield %t : {element}
+  }} -> {r}
+  %r = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}} ins(%p, %b : {r}, {b}) outs(%o : {r}) {{
+  ^bb0(%a: {element}, %c: {element}, %s: {element}):
+    %t = arith.addf %a, %c : {element}
+    linalg.yield %t : {element}
+  }} -> {r}
+  return %r : {r}
+}}
+"#
+        )
+    }
+
+    /// After the pass.
+    fn laid_out(&self, weights: &str, cpu: &str) -> String {
+        let mut imported = import_text(&self.text(weights)).unwrap_or_else(|d| panic!("{d}"));
+        fuse::run(&imported.module).expect("fuses");
+        panels::run(&imported.module, &mut imported.weights, &CpuTarget::parse(cpu).unwrap()).unwrap();
+        reparses(&imported.module);
+        imported.module.op().to_string()
+    }
+
+    fn changes(&self, weights: &str, cpu: &str) -> bool {
+        self.laid_out(weights, cpu).contains("collapse_shape")
+    }
+}
+
+/// The floats of the last constant in a text, as integers.
+fn elements(text: &str) -> Vec<usize> {
+    let (_, hex) = text.rsplit_once("dense<\"0x").expect("a constant");
+    let hex = hex.split_once('"').expect("it ends").0;
+    let byte = |i: usize| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).expect("a byte");
+    (0..hex.len() / 8).map(|i| f32::from_le_bytes([0, 1, 2, 3].map(|b| byte(4 * i + b))) as usize).collect()
+}
+
+#[test]
+fn columns_of_a_register_tile_lie_side_by_side() {
+    for rows in ["8", "?"] {
+        for transposed in [false, true] {
+            let text = Product { rows, transposed, ..PRODUCT }.laid_out("%w", "x86-64-v4");
+            assert!(text.contains("tensor<2x2x32xf32>"), "{text}");
+            let at = |panel: usize, k: usize, n: usize| {
+                let column = 32 * panel + n;
+                if transposed { 2 * column + k } else { 64 * k + column }
+            };
+            let expected: Vec<usize> = (0..128).map(|i| at(i / 64, i / 32 % 2, i % 32)).collect();
+            assert_eq!(elements(&text), expected, "{text}");
+            // The epilogue is of the same dispatch, and has the same columns.
+            assert!(text.contains(&format!("tensor<{rows}x2x32xf32>")) && text.contains("tensor<2x32xf32>"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn panels_are_as_wide_as_registers_of_the_target() {
+    let panel = |columns, cpu| {
+        let text = Product { columns, ..PRODUCT }.laid_out("%w", cpu);
+        let widths = [4, 8, 16, 32]
+            .into_iter()
+            .filter(|width| text.contains(&format!("tensor<{}x2x{width}xf32>", columns / width)));
+        widths.collect::<Vec<_>>()
+    };
+    assert_eq!(panel(96, "x86-64-v4"), [32]);
+    assert_eq!(panel(96, "x86-64-v3"), [16]);
+    assert_eq!(panel(96, "aarch64"), [8]);
+    assert_eq!(panel(80, "x86-64-v4"), [16]);
+    assert_eq!(panel(88, "x86-64-v4"), [0; 0]);
+    let wide = Product { element: "f64", ..PRODUCT };
+    assert!(wide.laid_out("%w", "x86-64-v4").contains("tensor<4x2x16xf64>"));
+}
+
+#[test]
+fn other_factors_stay_as_they_are() {
+    assert!(PRODUCT.changes("%w", "x86-64-v4"));
+    assert!(!PRODUCT.changes("%y", "x86-64-v4"), "not a constant");
+    assert!(!Product { rows: "1", ..PRODUCT }.changes("%w", "x86-64-v4"), "one row streams it");
+    assert!(!Product { columns: 32, ..PRODUCT }.changes("%w", "x86-64-v4"), "it is one panel");
+    assert!(Product { columns: 32, transposed: true, ..PRODUCT }.changes("%w", "x86-64-v4"));
+    assert!(!Product { element: "f16", ..PRODUCT }.changes("%w", "x86-64-v4"), "it is widened while it is read");
+}

@@ -1,0 +1,121 @@
+//! Products whose factor is a constant, in panels, give the bits that they give with the factor as an input, row after row.
+
+use crate::backend::Monopour;
+use crate::host::{f32s, ramp};
+use monopour::runtime::HostTensor;
+use monopour::{CompileOptions, compile};
+
+/// Rows of the left factor, terms, and columns; a constant factor is transposed in memory; the columns are heads of 16 that the
+/// result has in front of its rows.
+struct Product {
+    sizes: [usize; 3],
+    transposed: bool,
+    heads: bool,
+}
+
+impl Product {
+    /// With the factor as a constant of these elements, or as an input; the number of rows is known at run time alone if `is_dynamic`.
+    fn text(&self, elements: Option<&[f32]>, is_dynamic: bool) -> String {
+        let [m, k, n] = self.sizes;
+        let rows = if is_dynamic { "?".to_owned() } else { m.to_string() };
+        let (shape, map) = if self.transposed && elements.is_some() {
+            (format!("{n}x{k}"), "(n, k)")
+        } else {
+            (format!("{k}x{n}"), "(k, n)")
+        };
+        let (x, w, p) =
+            (format!("tensor<{rows}x{k}xf32>"), format!("tensor<{shape}xf32>"), format!("tensor<{rows}x{n}xf32>"));
+        let hex = |elements: &[f32]| -> String {
+            elements.iter().flat_map(|x| x.to_le_bytes()).map(|byte| format!("{byte:02X}")).collect()
+        };
+        let (given, made) = match elements {
+            Some(elements) => {
+                ("%u: f32".to_owned(), format!("%w = arith.constant dense<\"0x{}\"> : {w}", hex(elements)))
+            }
+            None => (format!("%w: {w}"), String::new()),
+        };
+        let (result, finish) = if self.heads {
+            let (h, r) = (format!("tensor<{rows}x{}x16xf32>", n / 16), format!("tensor<{}x{rows}x16xf32>", n / 16));
+            let sizes = if is_dynamic { "%rows" } else { "" };
+            let extent = if is_dynamic { "%rows".to_owned() } else { m.to_string() };
+            let finish = format!(
+                "%h = tensor.expand_shape %s [[0], [1, 2]] output_shape [{extent}, {}, 16] : {p} into {h}\n\
+                 %e = tensor.empty({sizes}) : {r}\n\
+                 %r = linalg.transpose ins(%h : {h}) outs(%e : {r}) permutation = [1, 0, 2]",
+                n / 16
+            );
+            (r, finish)
+        } else {
+            (p.clone(), format!("%r = tensor.cast %s : {p} to {p}"))
+        };
+        format!(
+            r#"func.func @main(%x: {x}, %o: {p}, %b: tensor<{n}xf32>, {given}) -> {result} {{
+{made}
+%zero = arith.constant 0 : index
+%rows = tensor.dim %x, %zero : {x}
+%p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> {map}>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}} ins(%x, %w : {x}, {w}) outs(%o : {p}) {{
+^bb0(%a: f32, %c: f32, %s: f32):
+  %q = arith.mulf %a, %c : f32
+  %t = arith.addf %s, %q : f32
+  linalg.yield %t : f32
+}} -> {p}
+%s = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}} ins(%p, %b : {p}, tensor<{n}xf32>) outs(%o : {p}) {{
+^bb0(%a: f32, %c: f32, %d: f32):
+  %t = arith.addf %a, %c : f32
+  %z = arith.constant 0.0 : f32
+  %y = arith.maximumf %t, %z : f32
+  linalg.yield %y : f32
+}} -> {p}
+{finish}
+return %r : {result}
+}}
+"#
+        )
+    }
+
+    fn inputs(&self) -> (Vec<HostTensor>, Vec<f32>) {
+        let [m, k, n] = self.sizes;
+        let own = |shape: &[usize]| {
+            let extents: Vec<u64> = shape.iter().map(|size| *size as u64).collect();
+            f32s(&extents, &ramp(shape.iter().product()))
+        };
+        (vec![own(&[m, k]), own(&[m, n]), own(&[n])], ramp(k * n).into_iter().rev().collect())
+    }
+
+    /// The constant's elements, of those of an input.
+    fn constant(&self, factor: &[f32]) -> Vec<f32> {
+        let [_, k, n] = self.sizes;
+        let at = |i: usize| if self.transposed { i % k * n + i / k } else { i };
+        (0..factor.len()).map(|i| factor[at(i)]).collect()
+    }
+}
+
+#[test]
+fn panels_do_not_change_a_bit() {
+    let backends: Vec<Monopour> =
+        [Some(Monopour::cpu()), Monopour::aarch64()].into_iter().flatten().chain(Monopour::lower_cpus()).collect();
+    for (i, sizes) in
+        [[2, 5, 64], [3, 40, 96], [15, 7, 48], [33, 19, 128], [130, 64, 80], [8, 1, 64]].into_iter().enumerate()
+    {
+        for (transposed, heads) in [(false, false), (true, false), (false, true)] {
+            let product = Product { sizes, transposed, heads };
+            let (shared, factor) = product.inputs();
+            let [_, k, n] = sizes.map(|size| size as u64);
+            let is_dynamic = i % 2 == 0;
+            for backend in &backends {
+                let run = |text: &str, last: HostTensor| {
+                    let options = CompileOptions { targets: vec![backend.target().clone()], ..Default::default() };
+                    let program =
+                        compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+                    let inputs: Vec<_> = shared.iter().cloned().chain([last]).collect();
+                    let results =
+                        backend.results(program.program, &inputs, 1).unwrap_or_else(|e| panic!("{e}\n{text}"));
+                    results[0].data().to_vec()
+                };
+                let constant = run(&product.text(Some(&product.constant(&factor)), is_dynamic), f32s(&[], &[0.0]));
+                let input = run(&product.text(None, is_dynamic), f32s(&[k, n], &factor));
+                assert!(constant == input, "{sizes:?}, transposed: {transposed}, heads: {heads}");
+            }
+        }
+    }
+}
