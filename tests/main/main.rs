@@ -43,6 +43,7 @@ mod programs;
 mod quantised;
 mod random;
 mod sizes;
+mod special_values;
 mod stored;
 mod suite;
 mod terminal;

@@ -3,7 +3,7 @@
 use super::arith::{float32, is_nan};
 use super::module::{Ex, Kernel, Lowered, Shape};
 use super::short_float::ShortFloat;
-use super::types;
+use super::{special, types};
 use crate::error;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op};
@@ -41,6 +41,14 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
         lowered
     } else {
         return Err(error::unsupported_op(op));
+    };
+    let lowered = if shape.scalar == naga::Scalar::F32 && special::is_corrected(op.name()) {
+        let last = operands.len() - 1;
+        apply(kernel, &[&operands[..], &[lowered]].concat(), |k, args| {
+            special::corrected(k, op.name(), (args[0], args[last]), args[last + 1], shape)
+        })
+    } else {
+        lowered
     };
     let narrows = is_half && result.scalar == naga::Scalar::F16;
     let lowered = if narrows { kernel.map(lowered, |k, a| k.convert(a, naga::ScalarKind::Float, 2)) } else { lowered };
@@ -165,9 +173,9 @@ fn repeated_product(k: &mut Kernel, x: Ex, exponent: u32) -> Ex {
     (1..exponent).fold(x, |product, _| k.binary(B::Multiply, product, x))
 }
 
-/// The languages' `pow` is undefined for negative bases; this one follows C, except for infinite arguments.
+/// The languages' `pow` is undefined for negative bases; this one follows C, but for NaN and where the result is 1 (`special.rs`).
 fn powf(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
-    let (zero, one, half) = (number(k, 0.0, shape), number(k, 1.0, shape), number(k, 0.5, shape));
+    let (zero, half) = (number(k, 0.0, shape), number(k, 0.5, shape));
     let magnitude = k.math(M::Abs, &[x]);
     let log = k.math(M::Log2, &[magnitude]);
     let exponent = k.binary(B::Multiply, y, log);
@@ -180,13 +188,11 @@ fn powf(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
     let minus = k.unary(U::Negate, power);
     let signed = k.select(is_even, power, minus);
     let undefined = number(k, f32::NAN, shape);
-    let of_negative = k.select(is_whole, signed, undefined);
+    let is_infinite = special::is_infinite(k, x, shape);
+    let of_fraction = k.select(is_infinite, power, undefined);
+    let of_negative = k.select(is_whole, signed, of_fraction);
     let is_negative = k.binary(B::Less, x, zero);
-    let result = k.select(is_negative, of_negative, power);
-    let to_the_zeroth = k.binary(B::Equal, y, zero);
-    let of_one = k.binary(B::Equal, x, one);
-    let is_one = k.binary(B::InclusiveOr, to_the_zeroth, of_one);
-    k.select(is_one, one, result)
+    k.select(is_negative, of_negative, power)
 }
 
 fn masked(k: &mut Kernel, x: Ex, mask: u32, shape: Shape) -> Ex {
@@ -209,7 +215,7 @@ fn masked_double(k: &mut Kernel, x: Ex, mask: u64, shape: Shape) -> Ex {
     k.binary(B::And, bits, mask)
 }
 
-fn copysign(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
+pub(super) fn copysign(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
     if shape.scalar.width == 8 {
         let (magnitude, sign) = (magnitude_bits(k, x, shape), masked_double(k, y, 1 << 63, shape));
         let bits = k.binary(B::InclusiveOr, magnitude, sign);
@@ -261,7 +267,7 @@ fn cbrt(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
     copysign(k, root, x, shape)
 }
 
-fn number(k: &mut Kernel, value: f32, shape: Shape) -> Ex {
+pub(super) fn number(k: &mut Kernel, value: f32, shape: Shape) -> Ex {
     let wide = shape.scalar.width == 8;
     let e = if wide { k.literal(Literal::F64(f64::from(value))) } else { float32(k, value) };
     k.splat(e, shape.lanes)

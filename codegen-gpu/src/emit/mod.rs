@@ -21,7 +21,7 @@
 //! of a u16. `vector<8xT>` of 32-bit elements is two `vec4<T>`, the elements of even and of odd position, and one
 //! `vec4<u64>` in memory: on adapters with 64-bit integers one wide access costs as much as a narrow one.
 //!
-//! The files: one per dialect (`arith`, `math`, `memref`, `vector`, `scf`, `gpu`), `module` (the builder), `types`,
+//! The files: one per dialect (`arith`, `math` with `special`, `memref`, `vector`, `scf`, `gpu`), `module` (the builder), `types`,
 //! `scalars` (scalar arguments), `cooperative` (matrices), `convert`, `bits`, the representations `narrow`, `packed`, `short_float`
 //! (bf16, f16) and `wide` (f64), and `words` (passes over SPIR-V).
 
@@ -38,6 +38,7 @@ mod packed;
 mod scalars;
 mod scf;
 mod short_float;
+mod special;
 mod types;
 mod vector;
 mod wide;
