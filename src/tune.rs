@@ -8,7 +8,7 @@
 //! ```
 //! A round measures all dispatches at once, so that a program takes as many compilations as the dispatch with the most candidates
 //! has, not their product: a kernel's time hardly depends on the others'. A candidate is taken where it is clearly faster
-//! ([`CLEARLY`]) and computes the same; all are dropped where the program as a whole is not faster.
+//! (in at most 0.95 of the time) and computes the same; all are dropped where the program as a whole is not faster.
 //! Choices are by structure ([`monopour_frontend::tuning`]): with those of an earlier run nothing is measured again, and the
 //! same choices give the same bytes.
 //!
