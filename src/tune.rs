@@ -40,7 +40,7 @@ pub struct Tuned {
     pub choices: Choices,
     /// The structures that were measured.
     pub kernels: Vec<TunedKernel>,
-    /// Whether all candidates were measured in the given time.
+    /// Whether all candidates were measured: there was time, and the device has timestamps.
     pub is_complete: bool,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Rounds<'a> {
         is_over: &dyn Fn() -> bool,
         begins: &dyn Fn(usize, usize),
     ) -> Result<(Best<'a>, bool), Error> {
-        let (open, mut best) = (self.open, Best::new());
+        let (open, mut best, mut is_complete) = (self.open, Best::new(), true);
         let rounds = open.iter().map(|of| of.candidates.len()).max().unwrap_or(1);
         for round in 1..rounds {
             if is_over() {
@@ -135,7 +135,11 @@ impl<'a> Rounds<'a> {
                 continue;
             };
             for (key, text) in tried {
-                let (Some(expected), Some(found)) = (expected.get(key), found.get(key)) else { continue };
+                // Without timestamps, or in a branch that is not taken, nothing is known.
+                let (Some(expected), Some(found)) = (expected.get(key), found.get(key)) else {
+                    is_complete = false;
+                    continue;
+                };
                 let ratio = found / expected;
                 debug!(target: "tune", "{key}: {ratio:.2} by {text}");
                 if ratio < CLEARLY && best.get(key).is_none_or(|(least, _)| ratio < *least) {
@@ -143,7 +147,7 @@ impl<'a> Rounds<'a> {
                 }
             }
         }
-        Ok((best, true))
+        Ok((best, is_complete))
     }
 
     /// The ratios of those that are clearly faster once more: of several candidates the one that was lucky looks best. None where the

@@ -29,7 +29,8 @@ func.func @main(%a: tensor<64x96xf32>, %b: tensor<96x64xf32>) -> (tensor<64xf32>
 fn gpu() -> Option<(Device, GpuDescription)> {
     match Device::open(&DeviceChoice::Gpu) {
         Ok(device) => {
-            Some((device.description().expect("a GPU has a description").clone(), device)).map(|(d, g)| (g, d))
+            let description = device.description().expect("a GPU has a description").clone();
+            Some((device, description))
         }
         Err(error) => {
             device::skip_without_adapter(&error.to_string());

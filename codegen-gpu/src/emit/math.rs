@@ -188,8 +188,8 @@ fn powf(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
     let minus = k.unary(U::Negate, power);
     let signed = k.select(is_even, power, minus);
     let undefined = number(k, f32::NAN, shape);
-    let is_infinite = special::is_infinite(k, x, shape);
-    let of_fraction = k.select(is_infinite, power, undefined);
+    let endless = is_infinite(k, x, shape);
+    let of_fraction = k.select(endless, power, undefined);
     let of_negative = k.select(is_whole, signed, of_fraction);
     let is_negative = k.binary(B::Less, x, zero);
     k.select(is_negative, of_negative, power)
@@ -235,7 +235,7 @@ fn compare_with_infinity(k: &mut Kernel, x: Ex, operator: B, shape: Shape) -> Ex
     k.binary(operator, magnitude, infinity)
 }
 
-fn is_infinite(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+pub(super) fn is_infinite(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
     compare_with_infinity(k, x, B::Equal, shape)
 }
 

@@ -4,7 +4,7 @@
 //! Tests are on the bits: drivers may assume that no NaN occurs.
 
 use super::arith::is_nan;
-use super::math::{copysign, magnitude_bits, number};
+use super::math::{copysign, is_infinite, magnitude_bits, number};
 use super::module::{Ex, Kernel, Shape};
 use monopour_ir::ops;
 use naga::BinaryOperator as B;
@@ -87,11 +87,6 @@ fn any_nan(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
 fn undefined_where(k: &mut Kernel, condition: Ex, value: Ex, shape: Shape) -> Ex {
     let nan = number(k, f32::NAN, shape);
     k.select(condition, nan, value)
-}
-
-/// Whether a number is infinite, of either sign.
-pub(super) fn is_infinite(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
-    compare_bits(k, x, (B::Equal, f32::INFINITY), shape)
 }
 
 /// The magnitude compared with a number that is not negative, as unsigned bits: NaN is the largest.

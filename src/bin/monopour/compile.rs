@@ -132,7 +132,11 @@ fn tuning(args: &CompileArgs, options: &CompileOptions, limit: Duration) -> Resu
         tune::save(&description, &tuned.choices);
     }
     let faster: Vec<&TunedKernel> = tuned.kernels.iter().filter(|kernel| kernel.ratio < 1.0).collect();
-    let rest = if tuned.is_complete { "" } else { "; the time was up before all candidates" };
+    let rest = if tuned.is_complete {
+        ""
+    } else {
+        "; not all candidates were measured: no time, no timestamps, or a branch not taken"
+    };
     eprintln!("tuned {} kinds of kernels, {} of them faster{rest}", tuned.kernels.len(), faster.len());
     for kernel in faster {
         eprintln!("  {:.2} of its time: {}: {}", kernel.ratio, kernel.location, kernel.choice);
