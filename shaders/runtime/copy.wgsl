@@ -1,4 +1,4 @@
-// Copies bytes between places that are not whole words.
+// Copies between places that are not whole words, or that are in one buffer and do not overlap.
 struct Range {
     // Bytes from the start of what is bound.
     src: u32,
@@ -14,6 +14,12 @@ var<immediate> range: Range;
 fn copy_bytes(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let first = range.dst / 4u;
     let words = (range.dst + range.bytes + 3u) / 4u - first;
+    if ((range.src | range.dst | range.bytes) & 3u) == 0u {
+        for (var i = id.x; i < words; i += groups.x * 256u) {
+            dst[first + i] = src[range.src / 4u + i];
+        }
+        return;
+    }
     // A grid has at most 65,535 groups per dimension, so that an invocation may have several words.
     for (var i = id.x; i < words; i += groups.x * 256u) {
         // Bytes of the word that lie outside of the range stay.

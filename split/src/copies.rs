@@ -1,7 +1,7 @@
 //! Copies of a run: those of the host function, and those inside of kernels.
 //!
 //! ```text
-//! memref.copy %x, %y                    one copy of its bytes; on a GPU two, if both lie in the arena
+//! memref.copy %x, %y                    one copy of its bytes; on a GPU two, if both overlap in the arena
 //! scf.forall (%i) in (7) {              one copy per dispatch, of the bytes of all tiles together
 //!   call @main_dispatch_1(%x, %y, %i)
 //! }
@@ -9,6 +9,7 @@
 //! Requires: [`of_kernels`] after outlining, [`of_host`] after planning.
 //! Ensures: each copy counts as often as a run executes it.
 
+use crate::flows::Flows;
 use crate::plan::in_arena;
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -67,14 +68,15 @@ pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) 
         let kernel = symbols.get(call.callee()?)?;
         kernels.get(usize::try_from(kernel.attr(attributes::COPY_SITES)?.as_int()?).ok()?)
     };
-    let in_arena = in_arena(host);
+    let (in_arena, flows) = (in_arena(host), Flows::of(host));
     host.walk(WalkOrder::Pre, |op| match op.name() {
         ops::memref::COPY if op.operand(0).ty().memref_space() == op.operand(1).ty().memref_space() => {
             let bytes = op.operand(1).ty().static_size_bytes().or_else(|| op.operand(0).ty().static_size_bytes());
-            // The GPU copies only between two buffers: within the arena through a temporary one.
             let in_words = bytes.is_none_or(|bytes| bytes.is_multiple_of(WORD_BYTES));
             let is_within = is_gpu && in_words && op.operands().iter().all(|operand| in_arena.contains(operand));
-            let times = runs(op, host).map(|times| times * if is_within { 2 } else { 1 });
+            // The GPU copies within one buffer by a kernel, and what overlaps through a temporary buffer.
+            let copies = if is_within { overlap(op, &flows).map(|overlap| 1 + u64::from(overlap)) } else { Some(1) };
+            let times = runs(op, host).zip(copies).map(|(times, copies)| times * copies);
             sites.push(Site { location: op.location().to_string(), bytes, times });
         }
         ops::func::CALL => {
@@ -84,6 +86,27 @@ pub fn of_host(module: &Module, host: Op, kernels: &KernelCopies, is_gpu: bool) 
         _ => {}
     });
     sites
+}
+
+/// Whether source and target of a copy within the arena overlap; `None` if a run decides.
+fn overlap<'c>(copy: Op<'c>, flows: &Flows<'c>) -> Option<bool> {
+    let [source, target] = [0, 1].map(|operand| flows.places_of(copy.operand(operand)));
+    // Buffers that are alive at once are apart.
+    if source.is_disjoint(&target) {
+        return Some(false);
+    }
+    let range = |operand: usize| {
+        let ty = copy.operand(operand).ty();
+        let (bytes, count) = (ty.static_size_bytes()?, ty.shape()?.iter().product::<i64>());
+        let offset = u64::try_from(ty.as_memref()?.offset).ok()?;
+        let start = offset.checked_mul(bytes.checked_div(u64::try_from(count).ok()?)?)?;
+        Some((start, start.checked_add(bytes)?))
+    };
+    let are_one = source.len() == 1 && target.len() == 1;
+    let ((from, end), (to, to_end)) = range(0).zip(range(1)).filter(|_| are_one)?;
+    // What does not begin with a word is copied by a kernel.
+    let in_words = (from | to).is_multiple_of(WORD_BYTES);
+    Some(in_words && from < to_end && to < end)
 }
 
 /// Executions of an op of the host function; `None` behind a condition or in a loop of dynamic length.
@@ -136,13 +159,22 @@ fn views<'c>(value: Value<'c>) -> impl Iterator<Item = Value<'c>> {
     })
 }
 
+/// A value and its view sources, each at least as large: what a `reinterpret_cast` views has any type, such as `memref<f32>`.
+fn slices<'c>(value: Value<'c>) -> impl Iterator<Item = Value<'c>> {
+    std::iter::successors(Some(value), |value| {
+        let source =
+            value.defining_op().filter(|op| !op.is(ops::memref::REINTERPRET_CAST))?.operands().first().copied()?;
+        source.ty().is_memref().then_some(source)
+    })
+}
+
 fn is_between_arguments(kernel: Op, copy: Op) -> bool {
     copy.operands().into_iter().all(|value| argument(kernel, value).is_some())
 }
 
 /// The bytes of all tiles together, at most those of any view that the tiles slice.
 fn bytes_of_all_tiles(kernel: Op, copy: Op, tiles: Option<u64>) -> Option<u64> {
-    let sizes = |value: Value| views(value).skip(1).filter_map(|v| v.ty().static_size_bytes()).collect::<Vec<_>>();
+    let sizes = |value: Value| slices(value).skip(1).filter_map(|v| v.ty().static_size_bytes()).collect::<Vec<_>>();
     let whole = copy.operands().into_iter().flat_map(sizes).min();
     let tile = copy.operands().into_iter().filter_map(|v| v.ty().static_size_bytes()).min();
     // A copy in a loop of the kernel runs several times.

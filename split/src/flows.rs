@@ -50,6 +50,20 @@ impl<'c> Flows<'c> {
         closure(&self.next, from)
     }
 
+    /// The buffers that a memref may be, those in an arena by the views of it.
+    pub(crate) fn places_of(&self, value: Value<'c>) -> HashSet<Value<'c>> {
+        let (mut work, mut found, mut seen) = (vec![value], HashSet::new(), HashSet::from([value]));
+        while let Some(value) = work.pop() {
+            let before =
+                self.before.get(&value).filter(|_| !value.defining_op().is_some_and(|op| op.is(ops::memref::VIEW)));
+            match before {
+                Some(before) => work.extend(before.iter().copied().filter(|before| seen.insert(*before))),
+                None => _ = found.insert(value),
+            }
+        }
+        found
+    }
+
     /// The buffers that a memref may be.
     pub(crate) fn roots_of(&self, value: Value<'c>) -> Vec<Value<'c>> {
         closure(&self.before, [value]).into_iter().filter(|value| !self.before.contains_key(value)).collect()

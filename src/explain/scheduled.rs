@@ -398,13 +398,16 @@ impl Run<'_> {
         let is_gpu = matches!(self.variant.target, monopour_program::Target::Gpu(_));
         let (from, to) = (self.buffer(values[0]), self.buffer(values[2]));
         let in_words = [values[1], values[3], bytes].iter().flatten().all(|n| n.is_multiple_of(WORD_BYTES));
-        // The device copies only between two buffers: within one through a third.
-        let twice = is_gpu && from.is_some() && from == to && in_words;
-        let times = match bytes {
+        // Within one buffer a kernel copies; what overlaps goes through another one.
+        let is_within = is_gpu && from.is_some() && from == to && in_words;
+        let copies = match (values[1], values[3], bytes) {
             // Nothing is copied.
-            Some(0) => Some(0),
-            _ => self.times.map(|times| if twice { 2 * times } else { times }),
+            (_, _, Some(0)) => Some(0),
+            _ if !is_within => Some(1),
+            (Some(from), Some(to), Some(bytes)) => Some(1 + u64::from(from.abs_diff(to) < bytes)),
+            _ => None,
         };
+        let times = self.times.zip(copies).and_then(|(times, copies)| times.checked_mul(copies));
         self.count(at, Kind::Copy, times, bytes);
     }
 

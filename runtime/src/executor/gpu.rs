@@ -194,11 +194,10 @@ impl GpuBackend {
     /// groups are known were checked.
     fn bind_anew(&mut self, id: PipelineId, args: &[Arg<'_, GpuBuffer>], reads_numbers: bool) -> Result<Bound, Error> {
         let mut pipeline = self.utilities.prepared(&self.kernels, id);
-        let is_kernel = matches!(id, PipelineId::Kernel(_));
-        if is_kernel {
+        if matches!(id, PipelineId::Kernel(_)) {
             self.check_ranges(pipeline, args)?;
         }
-        let is_shared = is_kernel && Self::shares(pipeline, args);
+        let is_shared = Self::shares(pipeline, args);
         if is_shared {
             let start = Instant::now();
             let (shared, is_new) = pipeline.shared(&self.gpu);
@@ -352,6 +351,13 @@ impl Gate for GpuDevice {
     }
 }
 
+/// Whether no word is both read and written.
+fn are_apart(copy: &Copy<'_, GpuBuffer>) -> bool {
+    let words = |offset: u64| (offset / WORD_BYTES, (offset + copy.bytes).div_ceil(WORD_BYTES));
+    let ((src, src_end), (dst, dst_end)) = (words(copy.src_offset), words(copy.dst_offset));
+    copy.src.uid != copy.dst.uid || src_end <= dst || dst_end <= src
+}
+
 impl Backend for GpuBackend {
     type Buffer = GpuBuffer;
     type Gate = GpuDevice;
@@ -453,7 +459,11 @@ impl Backend for GpuBackend {
             counts.copied_bytes += bytes;
             return Ok(());
         }
-        // The device API copies only between two buffers; through a third one, overlap is allowed too.
+        // The device API copies only between two buffers: a kernel copies within one; where the two places overlap, a third buffer
+        // is between them.
+        if are_apart(&copy) {
+            return self.copy_bytes(copy, counts);
+        }
         let between = self.between(src, src_offset, words)?;
         self.recording.copy((&between.buffer, 0), (&dst.buffer, dst_offset), words);
         self.scratch.push(between);

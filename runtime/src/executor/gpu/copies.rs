@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use monopour_program::{Access, Binding, GpuKernel};
 
-use super::{FILL_WORKGROUP, GpuBackend, PipelineId, WORD_BYTES, WRITE_WINDOW, make_buffer};
+use super::{FILL_WORKGROUP, GpuBackend, PipelineId, WORD_BYTES, WRITE_WINDOW, are_apart, make_buffer};
 use crate::buffer::GpuBuffer;
 use crate::error::Error;
 use crate::executor::{Arg, Copy};
@@ -38,13 +38,13 @@ impl GpuBackend {
         Ok(between)
     }
 
-    /// Copies between places that are not whole words: by a kernel, in pieces that a binding can hold.
+    /// Copies within a buffer, or between places that are not whole words: by a kernel, in pieces that a binding can hold.
     pub(super) fn copy_bytes(&mut self, copy: Copy<'_, GpuBuffer>, counts: &mut RunCounts) -> Result<(), Error> {
         let Copy { src, mut src_offset, dst, dst_offset, bytes, .. } = copy;
         counts.copies += 1;
         counts.copied_bytes += bytes;
         let mut overlapped = None;
-        if src.uid == dst.uid {
+        if src.uid == dst.uid && !are_apart(&copy) {
             let start = src_offset / WORD_BYTES * WORD_BYTES;
             let words = (src_offset + bytes).next_multiple_of(WORD_BYTES) - start;
             overlapped = Some(self.between(src, start, words)?);
