@@ -258,7 +258,9 @@ fn find_anchors<'c>(module: &'c Module<'c>, count: usize) -> Vec<Op<'c>> {
     if count == 0 { vec![] } else { module.op().find_all(ANCHOR) }
 }
 
-/// Every use of a `fill` or `tensor.empty` gets its own: a shared one is read after it was overwritten, which costs a copy.
+/// Every use of a `fill` or `tensor.empty` gets its own, in the branch or loop that uses it: a shared one is read after it was
+/// overwritten, which costs a copy, one of two branches would be allocated for both, and one that a loop overwrites is copied in each
+/// iteration.
 pub(crate) fn unshare<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) {
     // Fills first: the copies of a fill share its `tensor.empty`.
     for name in [ops::linalg::FILL, ops::tensor::EMPTY] {
@@ -267,5 +269,26 @@ pub(crate) fn unshare<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) {
                 duplicate_per_use(op, rw);
             }
         }
+        for op in module.op().find_all(name) {
+            if let Some(place) = place_of_use(op) {
+                rw.move_before(op, place);
+            }
+        }
     }
+}
+
+/// The op before which an op with one use can move, into the innermost branches and loops around the use; into a loop only if that
+/// overwrites it.
+fn place_of_use<'c>(op: Op<'c>) -> Option<Op<'c>> {
+    let [used] = op.results().first()?.uses()[..] else { return None };
+    let is_overwritten = !used.op.is(ops::linalg::GENERIC) || used.index >= linalg::num_inputs(used.op);
+    let around: Vec<Op> = std::iter::successors(Some(used.op), |op| op.parent()).collect();
+    let beside = around.iter().position(|around| around.block() == op.block())?;
+    let is_entered = |op: &&Op| match op.name() {
+        ops::scf::IF | ops::scf::INDEX_SWITCH => true,
+        ops::scf::FOR | ops::scf::WHILE => is_overwritten,
+        _ => false,
+    };
+    let entered = around[..=beside].iter().rev().take_while(is_entered).count().min(beside);
+    (entered > 0).then(|| around[beside - entered])
 }

@@ -155,7 +155,7 @@ fn transient<'c>(alloc: Op<'c>, life: Life<'c>) -> Transient<'c> {
     Transient { members: vec![Member { alloc, ends: life.ends }], size_bytes, first: life.first, last: life.last }
 }
 
-/// Makes one transient of two that the branches of an `scf.if` make for one result.
+/// Makes one transient of two that the branches of an `scf.if` make for one result, each perhaps in some cases only.
 fn share<'c>(branch: Op<'c>, flows: &Flows<'c>, all: &mut Vec<Transient<'c>>) {
     let ends = branch.regions().into_iter().filter_map(|region| region.entry()?.terminator());
     let [then, otherwise] = ends.collect::<Vec<_>>()[..] else { return };
@@ -166,9 +166,10 @@ fn share<'c>(branch: Op<'c>, flows: &Flows<'c>, all: &mut Vec<Transient<'c>>) {
                 let is_it = |member: &Member| member.alloc.result(0) == root;
                 all.iter().position(|transient| is_inside && transient.members.iter().any(is_it))
             };
-            let mut found = flows.roots_of(end.operand(at)).into_iter().map(of);
-            let first = found.next().flatten();
-            first.filter(|_| found.all(|other| other == first))
+            // The result may also be a buffer that no branch makes.
+            let mut found = flows.roots_of(end.operand(at)).into_iter().filter_map(of);
+            let first = found.next()?;
+            found.all(|other| other == first).then_some(first)
         };
         let (Some(first), Some(second)) = (made(then, all), made(otherwise, all)) else { continue };
         if first != second && all[first].alloc().result(0).ty() == all[second].alloc().result(0).ty() {

@@ -40,8 +40,8 @@ fn loops_and_branches_take_nothing_from_the_pool() {
     let bit = |c: u8| raw(DType::I1, &[], &[c]);
     let trips = [(2, 1), (1, 0), (0, 1), (2, 1)].map(|(n, c)| vec![numbers(8), index(n), bit(c)]);
     let branches = [1, 0, 1].map(|c| vec![numbers(8), bit(c)]);
-    // Places of 512 bytes. In the loop: before it, in an iteration, and in each branch.
-    for (name, all, places) in [("nested_transients", &trips[..], 4), ("branch_transients", &branches[..], 1)] {
+    // Places of 512 bytes. In the loop: before it, in an iteration, and in a branch.
+    for (name, all, places) in [("nested_transients", &trips[..], 3), ("branch_transients", &branches[..], 1)] {
         for device in devices() {
             let stats = runs(&source(&format!("host/{name}")), &device, all);
             let taken = |s: &Stats| (s.memory.pool, s.planned_bytes, s.counts.copies);
@@ -120,8 +120,8 @@ fn what_is_larger_than_a_buffer_is_placed_by_the_runtime() {
         let TargetDescription::Gpu(mut description) = target else { continue };
         description.limits.max_buffer_bytes = 128 << 10;
         let small = (device, TargetDescription::Gpu(description));
-        // Four places of 64 KiB.
+        // Three places of 64 KiB.
         let stats = runs(&text, &small, &[inputs.clone(), inputs.clone()]);
-        assert!(stats.iter().all(|s| (s.planned_bytes, s.counts.fresh_bytes) == (0, 256 << 10)), "{stats:#?}");
+        assert!(stats.iter().all(|s| (s.planned_bytes, s.counts.fresh_bytes) == (0, 192 << 10)), "{stats:#?}");
     }
 }
