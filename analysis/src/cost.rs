@@ -9,6 +9,7 @@ use crate::decisions::{Decisions, InPlaceAnalysis};
 use crate::facts::Facts;
 use crate::index::{IndexVec, OperandId, RegionId, ValueId};
 use crate::placement::Copy;
+use std::collections::HashSet;
 
 /// Bytes of a tensor of dynamic size: a vector of a model, rather than a scalar or an image.
 pub const UNKNOWN_BYTES: u64 = 1024;
@@ -50,6 +51,27 @@ pub fn cost(facts: &Facts, decisions: &Decisions) -> Cost {
     copies.chain(carried).fold(Cost::default(), Cost::plus)
 }
 
+/// What it costs to copy the operands' contents, whatever was decided.
+pub fn cost_of_contents(facts: &Facts, operands: &[OperandId]) -> Cost {
+    let costs = Costs::new(facts);
+    operands.iter().map(|id| costs.of_contents(*id)).fold(Cost::default(), Cost::plus)
+}
+
+/// What it costs to give out several results in one buffer: all but the first are copied, for a caller owns each of them.
+pub fn cost_of_results(facts: &Facts, decisions: &Decisions) -> Cost {
+    let (costs, mut given) = (Costs::new(facts), HashSet::new());
+    let is_given = |id: &&OperandId| !given.insert(decisions.alias_class(facts.operands()[**id].value));
+    results(facts).iter().filter(is_given).map(|id| costs.of_contents(*id)).fold(Cost::default(), Cost::plus)
+}
+
+/// The operands that the function itself gives out; none of a function of several blocks.
+fn results(facts: &Facts) -> &[OperandId] {
+    let mut own = facts.blocks().iter_enumerated().filter(|(_, block)| facts.regions()[block.region].op.is_none());
+    let (Some((block, _)), None) = (own.next(), own.next()) else { return &[] };
+    let end = facts.ops_of(block).last().filter(|end| facts.ops()[**end].gives_out);
+    end.map_or(&[], |end| facts.operands_of(*end))
+}
+
 /// A terminator's operand that a loop hands on: it is copied unless it is the iteration argument's buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
@@ -75,6 +97,12 @@ impl<'a> Costs<'a> {
     pub fn of_copy(&self, operand: OperandId, copy: Copy) -> Cost {
         let used = self.facts.operands()[operand];
         self.of(copy.result.unwrap_or(used.value), self.facts.region_of(used.op), copy.contents)
+    }
+
+    /// What it costs to copy all of an operand.
+    fn of_contents(&self, operand: OperandId) -> Cost {
+        let used = self.facts.operands()[operand];
+        self.of(used.value, self.facts.region_of(used.op), true)
     }
 
     /// A copy of a value in a region.

@@ -29,12 +29,14 @@ use crate::analysis::Greedy;
 use crate::block_order::BlockOrder;
 use crate::boundary::{Callees, callees_first};
 use crate::collect::{Collected, collect};
-use crate::empty_origins::{EmptyOrigins, Origin};
+use crate::copied::{Copied, copied, inserted_bytes};
+use crate::empty_origins::{EmptyOrigins, Ends, Origin};
+use crate::insert_copies::explain;
 use crate::one_shot::{Stats, Unit, analyse_all, decide};
 use crate::op_model::OpModels;
 use crate::options::Options;
-use crate::own_place::inserts_in_place;
 use crate::place_guards::guard_place;
+use crate::remarks::Remarks;
 use crate::shared_outputs;
 use crate::subset_extraction::{
     Edit, Movable, extract, has_late_readers, insertion_operands, may_cast, move_before_use, move_late_readers,
@@ -86,7 +88,7 @@ pub fn eliminate_empty_tensors_into(root: Op, options: &Options, done: &mut Elim
             *count += 1;
         }
         let again = || analyse(function, &models, &callees, options);
-        let edits = improve(function, &mut analysed, &again)?;
+        let edits = improve(function, &mut analysed, &again, None)?;
         callees.insert(function, summarise(function, &analysed.collected, &analysed.decisions));
         done.uses += replaced(&edits).count();
         erase_unused(&mut Rewriter::new(function.context()), replaced(&edits));
@@ -124,7 +126,7 @@ pub(crate) fn analyse<'c>(
 
 /// Replaces one use of each new tensor that can be replaced by the destination's slice.
 fn replace_all(function: Op, collected: &Collected, decisions: &Decisions) -> Result<usize, Diagnostics> {
-    let mut origins = EmptyOrigins::new(collected, decisions, false);
+    let mut origins = EmptyOrigins::new(collected, decisions, Ends::Some);
     let (mut rw, mut order) = (Rewriter::new(function.context()), BlockOrder::default());
     let mut count = 0;
     for insertion in collected.ops.iter().copied() {
@@ -132,7 +134,7 @@ fn replace_all(function: Op, collected: &Collected, decisions: &Decisions) -> Re
         let Some(source) = source.copied().filter(|s| decisions.is_in_place(*s)) else { continue };
         let found = origins.of(collected.facts.operands()[source].value);
         // The source itself may be a new tensor.
-        let itself = Origin { operand: source, reshapes: None };
+        let itself = Origin { operand: source, is_copied: false, reshapes: None };
         let mut replaced = HashSet::new();
         for origin in found.iter().flat_map(|f| f.iter()).rev().chain([&itself]) {
             let used = collected.operands[origin.operand];
@@ -158,23 +160,15 @@ fn replace_all(function: Op, collected: &Collected, decisions: &Decisions) -> Re
     Ok(count)
 }
 
-/// Copies of contents that the rewrite would make: for operands out of place, and at insertions.
-pub(crate) fn cost(analysed: &Analysed) -> usize {
-    let Analysed { collected, decisions } = analysed;
-    let copied = collected.operands.ids().filter(|id| decisions.copy(*id).is_some_and(|c| c.contents)).count();
-    let insertions = collected.ops.iter().filter(|op| insertion_operands(**op).is_some()).count();
-    copied + insertions - inserts_in_place(collected, decisions).len()
-}
-
 /// An insertion, and the uses of new tensors in which its source is computed.
 struct Candidate<'c> {
     insertion: Op<'c>,
     uses: Vec<(Use<'c>, Origin<'c>)>,
 }
 
-fn candidates<'c>(analysed: &Analysed<'c>) -> Vec<Candidate<'c>> {
+fn candidates<'c>(analysed: &Analysed<'c>, ends: Ends) -> Vec<Candidate<'c>> {
     let Analysed { collected, decisions } = analysed;
-    let mut origins = EmptyOrigins::new(collected, decisions, true);
+    let mut origins = EmptyOrigins::new(collected, decisions, ends);
     let mut taken = HashSet::new();
     let mut found = Vec::new();
     for insertion in collected.ops.iter().copied() {
@@ -196,13 +190,16 @@ fn candidates<'c>(analysed: &Analysed<'c>) -> Vec<Candidate<'c>> {
 }
 
 /// Applies the candidates that save copies, and returns what was changed. The analysis is of the function as it is then; values
-/// that were replaced are still there.
+/// that were replaced are still there. With `remarks`, operands that are copied are copied to where their results go, too; a remark
+/// says why.
 pub(crate) fn improve<'c>(
     function: Op<'c>,
     analysed: &mut Analysed<'c>,
     analyse: &dyn Fn() -> Result<Analysed<'c>, Diagnostics>,
+    remarks: Option<&mut Remarks>,
 ) -> Result<Vec<Edit<'c>>, Diagnostics> {
-    let (candidates, least) = (candidates(analysed), cost(analysed));
+    let ends = if remarks.is_some() { Ends::EmptyOrCopied } else { Ends::Empty };
+    let (candidates, least) = (candidates(analysed, ends), copied(analysed));
     let mut search = Search {
         rw: Rewriter::new(function.context()),
         order: BlockOrder::default(),
@@ -211,9 +208,12 @@ pub(crate) fn improve<'c>(
         least,
         analysed,
         kept: vec![],
+        remarks: Remarks::default(),
     };
     search.run(&candidates)?;
-    Ok(search.kept)
+    let Search { kept, remarks: reasons, .. } = search;
+    remarks.into_iter().for_each(|remarks| remarks.append(reasons.clone()));
+    Ok(kept)
 }
 
 /// What becomes of readers of the source behind the insertion.
@@ -232,11 +232,13 @@ struct Search<'c, 'a> {
     analyse: &'a dyn Fn() -> Result<Analysed<'c>, Diagnostics>,
     /// Analyses that may still be made.
     trials: usize,
-    /// Copies with the kept edits.
-    least: usize,
+    /// What is copied with the kept edits.
+    least: Copied,
     /// The function with the kept edits.
     analysed: &'a mut Analysed<'c>,
     kept: Vec<Edit<'c>>,
+    /// Why operands are copied to where their results go.
+    remarks: Remarks,
 }
 
 impl<'c> Search<'c, '_> {
@@ -259,32 +261,55 @@ impl<'c> Search<'c, '_> {
         }
     }
 
-    /// Keeps the candidates if each of them saves a copy; else the number of those that could be prepared.
+    /// Keeps the candidates if each of them saves its copy, or one of them bytes; else the number of those that could be prepared.
     fn attempt(&mut self, candidates: &[Candidate<'c>], readers: LateReaders) -> Result<usize, Diagnostics> {
-        let mut edits = Vec::new();
+        let (mut edits, mut remarks) = (Vec::new(), Remarks::default());
         for candidate in candidates {
+            let before = edits.len();
             apply(&mut self.rw, &mut self.order, (candidate, readers), &mut edits)?;
+            if edits.len() > before {
+                self.explain(candidate, &mut remarks);
+            }
         }
-        let count = applied(&edits);
+        let applied = applied(&edits);
+        let count = applied.len();
         if count > 0 && self.trials > 0 {
             self.trials -= 1;
-            let after = (self.analyse)().ok().map(|after| (cost(&after), after));
-            if let Some((least, after)) = after.filter(|(after, _)| after + count <= self.least) {
+            let own = inserted_bytes(&self.analysed.collected, applied.into_iter());
+            let after = (self.analyse)().ok().map(|after| (copied(&after), after));
+            if let Some((least, after)) = after.filter(|(after, _)| self.is_kept(*after, own, count)) {
                 (self.least, *self.analysed) = (least, after);
                 self.kept.extend(edits);
+                self.remarks.append(remarks);
                 return Ok(0);
             }
         }
         undo(&mut self.rw, &mut self.order, edits);
         Ok(count)
     }
+
+    /// Why operands are copied, as decided before the change.
+    fn explain(&self, candidate: &Candidate<'c>, remarks: &mut Remarks) {
+        let Analysed { collected, decisions } = &*self.analysed;
+        for (used, _) in candidate.uses.iter().filter(|(_, origin)| origin.is_copied) {
+            let operand = collected.operand_ids.get(&(used.op, used.index)).copied();
+            if let Some((id, reason)) = operand.and_then(|id| Some((id, decisions.reason(id)?))) {
+                let ty = collected.values[collected.facts.operands()[id].value].ty();
+                remarks.push(explain(collected, id, reason, ty, true), ty.static_size_bytes());
+            }
+        }
+    }
+
+    /// Whether `count` changes that are to save `own` bytes together save them, and one less copy each; or one change saves any.
+    fn is_kept(&self, after: Copied, own: u64, count: usize) -> bool {
+        let all = after.bytes.saturating_add(own) <= self.least.bytes && after.count + count <= self.least.count;
+        all || (count == 1 && after.bytes < self.least.bytes && after.dynamic <= self.least.dynamic)
+    }
 }
 
-/// Number of prepared insertions.
-fn applied(edits: &[Edit]) -> usize {
-    let insertions =
-        edits.iter().filter_map(|e| if let Edit::Use { insertion, .. } = e { Some(*insertion) } else { None });
-    insertions.collect::<HashSet<_>>().len()
+/// The prepared insertions.
+fn applied<'c>(edits: &[Edit<'c>]) -> HashSet<Op<'c>> {
+    edits.iter().filter_map(|e| if let Edit::Use { insertion, .. } = e { Some(*insertion) } else { None }).collect()
 }
 
 /// The values whose uses were replaced, one for each use.
@@ -318,6 +343,7 @@ fn apply<'c>(
         let done = there && replace(rw, candidate.insertion, *used, origin, &mut own)? && {
             let ends = (candidate.insertion, used.op);
             guard_place(rw, order, ends, (old, used.op.operand(used.index)), &mut own)?
+                && (!origin.is_copied || copy_there(rw, *used, old, &mut own)?)
         };
         if !done {
             undo(rw, order, own);
@@ -330,6 +356,23 @@ fn apply<'c>(
     read_from_result(rw, order, candidate.insertion, &mut own)?;
     edits.extend(own);
     Ok(())
+}
+
+/// Copies the value `old` of an operand to the slice that is the operand now.
+fn copy_there<'c>(
+    rw: &mut Rewriter<'c>,
+    used: Use<'c>,
+    old: Value<'c>,
+    edits: &mut Vec<Edit<'c>>,
+) -> Result<bool, Diagnostics> {
+    let place = used.op.operand(used.index);
+    rw.set_point(InsertionPoint::Before(used.op));
+    let copy = OpSpec::new(ops::bufferization::MATERIALIZE_IN_DESTINATION, used.op.location());
+    let copy = rw.create(copy.operands(&[old, place]).results(&[place.ty()]))?;
+    edits.push(Edit::Made(copy));
+    rw.set_operand(used.op, used.index, copy.result(0));
+    edits.push(Edit::Reader { used, old: place });
+    Ok(true)
 }
 
 /// Replaces one use, at the insertion point; false, with edits to undo, if the types do not fit.

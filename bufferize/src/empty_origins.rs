@@ -1,4 +1,5 @@
-//! The new tensors in which a tensor is computed: backwards through operations that keep the buffer.
+//! The new tensors in which a tensor is computed: backwards through operations that keep the buffer, up to a `tensor.empty`, or to
+//! an operand that is copied, contents and all.
 //!
 //! Each value is visited once, however many insertions it flows into: its answer is cached, and shared if
 //! it has one source.
@@ -18,6 +19,8 @@ use crate::collect::Collected;
 #[derive(Clone)]
 pub(crate) struct Origin<'c> {
     pub(crate) operand: OperandId,
+    /// The new tensor is a copy of the operand.
+    pub(crate) is_copied: bool,
     pub(crate) reshapes: Option<Rc<Reshapes<'c>>>,
 }
 
@@ -33,9 +36,27 @@ type Origins<'c> = Rc<[Origin<'c>]>;
 pub(crate) struct EmptyOrigins<'c, 'a> {
     collected: &'a Collected<'c>,
     decisions: &'a Decisions,
-    /// Every path must end in a new tensor, without a copy; reshapes are followed.
-    certain: bool,
+    ends: Ends,
     known: HashMap<ValueId, Known<'c>>,
+}
+
+/// Where the paths may end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// Anywhere: those that end in a new tensor count.
+    Some,
+    /// Each in a `tensor.empty`, without a copy before; reshapes are followed.
+    Empty,
+    /// As [`Ends::Empty`], or in an operand that is copied.
+    EmptyOrCopied,
+}
+
+/// What becomes of a path at a source.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    GoesOn,
+    IsCopied,
+    IsOut,
 }
 
 enum Known<'c> {
@@ -46,9 +67,8 @@ enum Known<'c> {
 }
 
 impl<'c, 'a> EmptyOrigins<'c, 'a> {
-    /// `certain`: all paths must end in new tensors; else those that do count.
-    pub(crate) fn new(collected: &'a Collected<'c>, decisions: &'a Decisions, certain: bool) -> Self {
-        Self { collected, decisions, certain, known: HashMap::new() }
+    pub(crate) fn new(collected: &'a Collected<'c>, decisions: &'a Decisions, ends: Ends) -> Self {
+        Self { collected, decisions, ends, known: HashMap::new() }
     }
 
     /// The uses of new tensors in which `value` is computed; none for a new tensor itself.
@@ -66,7 +86,7 @@ impl<'c, 'a> EmptyOrigins<'c, 'a> {
                 }
                 None => {
                     self.known.insert(at, Known::Started);
-                    for source in self.collected.facts.sources(at).iter().filter(|s| self.is_followed(at, s)) {
+                    for source in self.collected.facts.sources(at).iter().filter(|s| self.step(s) == Step::GoesOn) {
                         let next = self.collected.facts.operands()[source.operand].value;
                         if !self.is_empty(next) && !self.known.contains_key(&next) {
                             stack.push(next);
@@ -87,21 +107,21 @@ impl<'c, 'a> EmptyOrigins<'c, 'a> {
         let mut shared = None;
         for source in sources {
             let next = self.collected.facts.operands()[source.operand].value;
-            let origins = match (self.is_followed(value, source), self.known.get(&next)) {
-                (true, _) if self.is_empty(next) => {
-                    Some(Rc::from([Origin { operand: source.operand, reshapes: None }]))
-                }
-                (true, Some(Known::Done(origins))) => origins.clone(),
+            let origin = |is_copied| Some(Rc::from([Origin { operand: source.operand, is_copied, reshapes: None }]));
+            let origins = match (self.step(source), self.known.get(&next)) {
+                (Step::IsCopied, _) => origin(true),
+                (Step::GoesOn, _) if self.is_empty(next) => origin(false),
+                (Step::GoesOn, Some(Known::Done(origins))) => origins.clone(),
                 _ => None,
             };
             match origins {
                 Some(origins) if sources.len() == 1 && !source.retypes => shared = Some(origins),
                 Some(origins) => found.extend(origins.iter().map(|o| self.through(source, o))),
-                None if self.certain => return None,
+                None if self.ends != Ends::Some => return None,
                 None => {}
             }
         }
-        if self.certain && sources.is_empty() {
+        if self.ends != Ends::Some && sources.is_empty() {
             return None;
         }
         shared.or_else(|| Some(found.into()))
@@ -114,28 +134,34 @@ impl<'c, 'a> EmptyOrigins<'c, 'a> {
         } else {
             origin.reshapes.clone()
         };
-        Origin { operand: origin.operand, reshapes }
+        Origin { reshapes, ..*origin }
     }
 
     fn is_empty(&self, value: ValueId) -> bool {
         self.collected.values[value].defining_op().is_some_and(|op| op.is(ops::tensor::EMPTY))
     }
 
-    fn is_followed(&self, _value: ValueId, source: &Source) -> bool {
-        let used = self.collected.operands[source.operand];
+    fn step(&self, source: &Source) -> Step {
+        let (used, is_certain) = (self.collected.operands[source.operand], self.ends != Ends::Some);
         let reshape = [ops::tensor::EXPAND_SHAPE, ops::tensor::COLLAPSE_SHAPE].contains(&used.op.name());
-        if source.retypes && !(self.certain && reshape) {
-            return false;
+        if source.retypes && !(is_certain && reshape) {
+            return Step::IsOut;
         }
-        // An out-of-place use without contents still counts: its buffer is to be replaced.
-        let stays = self.decisions.copy(source.operand).is_none_or(|c| !c.contents && c.result.is_none());
-        (stays || !self.certain)
-            && match source.relation {
-                Relation::Equivalent => true,
-                Relation::Unknown => false,
-                Relation::EquivalentIf { first, second } => {
-                    [Some(first), second].into_iter().flatten().all(|(a, b)| self.decisions.are_equivalent(a, b))
-                }
+        let are_equivalent = match source.relation {
+            Relation::Equivalent => true,
+            Relation::Unknown => false,
+            Relation::EquivalentIf { first, second } => {
+                [Some(first), second].into_iter().flatten().all(|(a, b)| self.decisions.are_equivalent(a, b))
             }
+        };
+        match self.decisions.copy(source.operand).filter(|_| is_certain) {
+            _ if !are_equivalent => Step::IsOut,
+            None => Step::GoesOn,
+            Some(copy) if copy.result.is_some() => Step::IsOut,
+            // Its buffer is to be replaced.
+            Some(copy) if !copy.contents => Step::GoesOn,
+            Some(_) if self.ends == Ends::EmptyOrCopied && !source.retypes => Step::IsCopied,
+            Some(_) => Step::IsOut,
+        }
     }
 }

@@ -64,15 +64,20 @@ pub fn improve(root: Op, options: &Options) -> Result<Improved, Diagnostics> {
             Ok(analysed)
         };
         let mut analysed = analyse()?;
-        let edits = eliminate_empty_tensors::improve(function, &mut analysed, &analyse)?;
+        let edits = eliminate_empty_tensors::improve(function, &mut analysed, &analyse, Some(&mut remarks))?;
         move_reads(function, &mut analysed, &analyse)?;
         let parts = keep_parts(function, &mut analysed, &analyse, &mut remarks)?;
         let reused = reuse_buffers(function, &mut analysed, &analyse)?;
+        // A loop that is in place by now may be where its result goes.
+        let late = eliminate_empty_tensors::improve(function, &mut analysed, &analyse, Some(&mut remarks))?;
         let summary = summarise(function, &analysed.collected, &analysed.decisions);
         callees.insert(function, summary);
         // From here on the analysis has values that are gone.
         let mut rw = Rewriter::new(function.context());
-        erase_unused(&mut rw, replaced(&edits).chain(replaced(&parts)).chain(reused.empties.iter().copied()));
+        erase_unused(
+            &mut rw,
+            [&edits, &parts, &late].into_iter().flat_map(|e| replaced(e)).chain(reused.empties.iter().copied()),
+        );
         reused.finish(&mut rw)?;
     }
     let Remarks { diagnostics: remarks, bytes: remark_bytes } = remarks;

@@ -14,12 +14,12 @@
 //! Requires: functions on tensors, before bufferization. Ensures: the same values; a change that copies no fewer bytes is undone.
 //! Limits: insertions of static place without steps that are part of one dimension alone.
 
-use monopour_analysis::cost::cost;
 use monopour_analysis::one_shot::InPlaceAnalysis;
 use monopour_ir::typed::{Index, Slice, tensor};
 use monopour_ir::{Diagnostic, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Use, ops};
 
 use crate::block_order::BlockOrder;
+use crate::copied::copied;
 use crate::eliminate_empty_tensors::{self, Analysed};
 use crate::improve::{Analyse, trials};
 use crate::insert_copies::explain;
@@ -44,15 +44,17 @@ pub(crate) fn keep_parts<'c>(
     let (mut rw, mut kept) = (Rewriter::new(function.context()), vec![]);
     let found = candidates(analysed);
     for (insertion, parts) in found.into_iter().take(trials(analysed, MOST_TRIED)) {
-        let (before, whole) = (copied_bytes(analysed), insertion.operand(1).ty());
+        let (before, whole) = (copied(analysed).bytes, insertion.operand(1).ty());
         let mut edits = vec![];
         copy_parts(&mut rw, insertion, &parts, &mut edits)?;
         let mut after = analyse()?;
-        edits.extend(eliminate_empty_tensors::improve(function, &mut after, analyse)?);
-        if copied_bytes(&after) < before {
+        let mut reasons = Remarks::default();
+        edits.extend(eliminate_empty_tensors::improve(function, &mut after, analyse, Some(&mut reasons))?);
+        if copied(&after).bytes < before {
             for ty in parts.iter().map(|part| part.ty(whole)) {
                 remarks.push(reason(analysed, insertion, ty), ty.static_size_bytes());
             }
+            remarks.append(reasons);
             *analysed = after;
             kept.extend(edits);
         } else {
@@ -77,15 +79,6 @@ fn reason<'c>(Analysed { collected, decisions }: &Analysed<'c>, insertion: Op<'c
         },
         |(id, reason)| explain(collected, id, reason, part, true),
     )
-}
-
-/// Bytes that a run copies, by decisions and by insertions.
-fn copied_bytes(analysed: &Analysed) -> u64 {
-    let Analysed { collected, decisions } = analysed;
-    let in_place = inserts_in_place(collected, decisions);
-    let is_copied = |op: &&Op| op.is(ops::tensor::INSERT_SLICE) && !in_place.contains(*op);
-    let inserted = collected.ops.iter().filter(is_copied).filter_map(|op| op.operand(0).ty().static_size_bytes());
-    cost(&collected.facts, decisions).bytes.saturating_add(inserted.fold(0, u64::saturating_add))
 }
 
 /// Insertions that copy more than what they keep, with the offset and size of each part that they keep, in the one dimension that

@@ -42,6 +42,7 @@ mod boundary;
 mod buffer_type;
 mod building;
 mod collect;
+mod copied;
 mod effects;
 mod eliminate_empty_tensors;
 mod empty_origins;

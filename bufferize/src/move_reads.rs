@@ -17,7 +17,8 @@ use std::collections::HashSet;
 use tracing::trace;
 
 use crate::block_order::BlockOrder;
-use crate::eliminate_empty_tensors::{Analysed, cost};
+use crate::copied::copied;
+use crate::eliminate_empty_tensors::Analysed;
 use crate::improve::{Analyse, trials};
 use crate::subset_extraction::{Edit, Movable, move_before, undo};
 
@@ -33,7 +34,7 @@ pub(crate) fn move_reads<'c>(
     analysed: &mut Analysed<'c>,
     analyse: Analyse<'c, '_>,
 ) -> Result<(), Diagnostics> {
-    let mut least = cost(analysed);
+    let mut least = copied(analysed);
     let (mut rw, mut order) = (Rewriter::new(function.context()), BlockOrder::default());
     let mut edits = Vec::new();
     // The function as it is now; none while that is `analysed`.
@@ -43,8 +44,8 @@ pub(crate) fn move_reads<'c>(
             break;
         }
         let after = analyse()?;
-        if cost(&after) < least {
-            (least, *analysed, tried) = (cost(&after), after, None);
+        if copied(&after) < least {
+            (least, *analysed, tried) = (copied(&after), after, None);
             edits.clear();
         } else {
             tried = Some(after);

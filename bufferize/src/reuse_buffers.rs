@@ -13,16 +13,17 @@
 //! Requires: functions on tensors, before bufferization. Ensures: the same values, and no more copies.
 //! Limits: tensors of static size, destinations that are a `tensor.empty` and nothing else.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use monopour_analysis::index::IndexVec;
 use monopour_analysis::one_shot::InPlaceAnalysis;
 use monopour_analysis::reuse::{OwnParts, reuses};
 use monopour_ir::typed::scf::ForAll;
-use monopour_ir::{Diagnostics, Op, Rewriter, Type, Use, Value, ops};
+use monopour_ir::{Block, Diagnostics, Op, Rewriter, Type, Use, Value, ops};
 use tracing::trace;
 
-use crate::eliminate_empty_tensors::{Analysed, cost};
+use crate::copied::{Copied, copied};
+use crate::eliminate_empty_tensors::Analysed;
 use crate::improve::{Analyse, trials};
 use crate::own_tiles::{self, OwnTile, own_tiles};
 use crate::slices::{Symbols, key, slice_of};
@@ -40,10 +41,15 @@ pub(crate) fn reuse_buffers<'c>(
     analysed: &mut Analysed<'c>,
     analyse: Analyse<'c, '_>,
 ) -> Result<Reused<'c>, Diagnostics> {
-    let (changes, left, least) = (changes(analysed), trials(analysed, MOST_TRIALS), cost(analysed));
+    let (changes, left, least) = (changes(analysed), trials(analysed, MOST_TRIALS), copied(analysed));
     let (rw, kept) = (Rewriter::new(function.context()), Reused { empties: vec![], made: vec![] });
     let mut search = Trials { rw, analyse, left, least, analysed, kept };
     search.run(changes)?;
+    // A dispatch may read several tensors: the second one, if the first is not free.
+    for number in 0..2 {
+        let changes = changes_in_branches(search.analysed, number);
+        search.run(changes)?;
+    }
     Ok(search.kept)
 }
 
@@ -134,6 +140,58 @@ fn changes<'c>(Analysed { collected, decisions }: &Analysed<'c>) -> Vec<Change<'
     }
     found.iter().for_each(|change| drop(by_result.remove(&(change.used.op, change.used.index))));
     found.extend(collected.ops.iter().filter_map(|op| update(*op, &by_result)));
+    let class = |value: Value<'c>| Some(decisions.alias_class(collected.id(value)?));
+    let returned: HashSet<_> = collected
+        .ops
+        .iter()
+        .filter(|op| op.is(ops::func::RETURN))
+        .flat_map(|op| op.operands())
+        .filter_map(class)
+        .collect();
+    let is_returned = |change: &Change<'c>| class(change.empty).is_some_and(|class| returned.contains(&class));
+    found.retain(|change| !(is_one_of_several(change.value) && is_returned(change)));
+    found
+}
+
+/// Whether a branch results in a tensor made before it, or in another one. As a result of the function it would have an owner that a
+/// run decides, so that memory could be planned for neither.
+fn is_one_of_several(value: Value) -> bool {
+    let branch = value.defining_op().filter(|op| op.is(ops::scf::IF));
+    let (Some(branch), Some(at)) = (branch, value.result_index()) else { return false };
+    let ends = branch.regions().into_iter().filter_map(|region| region.entry()?.terminator());
+    ends.map(|end| end.operand(at)).any(|value| {
+        let is_before = value.defining_op().is_some_and(|op| !op.is_inside(branch));
+        is_before || is_one_of_several(value)
+    })
+}
+
+/// The changes by which dispatches of branches make what the branch yields in a tensor from outside of it: that of the other branch,
+/// or of what is read for the last time. `number`: which of the tensors that a dispatch reads.
+///
+/// ```text
+/// %r = scf.if %c {
+///   %d = scf.forall .. shared_outs(%o = %e) { .. %x .. }          shared_outs(%o = %x)
+///   scf.yield %d
+/// } else {
+///   scf.yield %x                                                  one buffer for both, whose owner is known
+/// }
+/// ```
+fn changes_in_branches<'c>(Analysed { collected, .. }: &Analysed<'c>, number: usize) -> Vec<Change<'c>> {
+    let mut found: Vec<Change> = vec![];
+    for op in collected.ops.iter().copied().filter(|op| op.is(ops::scf::FORALL)) {
+        let Some(branch) = op.parent().filter(|parent| parent.is(ops::scf::IF)) else { continue };
+        let is_yielded = op.results().iter().all(|result| result.uses().iter().any(|used| used.op.is(ops::scf::YIELD)));
+        let comes_from_outside = |value: Value<'c>| {
+            let owner = value.defining_op().or_else(|| value.block().and_then(Block::parent_op));
+            owner.is_some_and(|owner| owner != branch && !owner.is_inside(branch))
+        };
+        let mut tiles = own_tiles(op).into_iter().filter(|tile| is_yielded && comes_from_outside(tile.value));
+        let tile = tiles.nth(number);
+        found.extend(tile.map(|tile| {
+            let (used, value) = (tile.used, tile.value);
+            Change { used, empty: used.op.operand(used.index), value, tile: Some(tile) }
+        }));
+    }
     found
 }
 
@@ -168,8 +226,8 @@ struct Trials<'c, 'a> {
     analyse: Analyse<'c, 'a>,
     /// Analyses that may still be made.
     left: usize,
-    /// Copies without the changes.
-    least: usize,
+    /// What is copied without the changes.
+    least: Copied,
     /// The function with the changes that are kept.
     analysed: &'a mut Analysed<'c>,
     kept: Reused<'c>,
@@ -210,6 +268,6 @@ impl<'c> Trials<'c, '_> {
             let id = analysed.collected.operand_ids.get(&(change.used.op, change.used.index));
             id.is_some_and(|id| analysed.decisions.is_in_place(*id))
         };
-        cost(analysed) <= self.least && changes.iter().all(is_in_place)
+        copied(analysed) <= self.least && changes.iter().all(is_in_place)
     }
 }
