@@ -76,7 +76,7 @@ check plan-cut python3 scripts/copies/plan.py cut "$monopour" "$target/release/e
 check plan-many python3 scripts/copies/plan.py many "$monopour" "$target/release/examples/make_trace"
 check plan-spread python3 scripts/copies/plan.py spread "$monopour"
 check static-memory whole static_programs_take_what memory_by_use loops_and_branches_take
-check pool whole --ignored static_programs_take_nothing_of_the_pool
+check pool whole static_programs_take_nothing_of_the_pool
 check dynamic-memory whole the_second_run_of dynamic_transients_are_planned a_size_that_came_before loops_allocate_nothing
 check explained whole explained::what_is_explained copies::what_is copies_of_inputs_into_parts
 check page whole a_page_of_500_dispatches

@@ -22,6 +22,7 @@ mod long_models;
 mod measure;
 mod minimal;
 mod minimal_orders;
+mod minimal_places;
 mod minimal_random;
 mod minimal_results;
 mod minimal_tiles;

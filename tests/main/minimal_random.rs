@@ -82,7 +82,8 @@ fn no_random_program_costs_more_than_greedy() {
                 let same = agree(&minimal.0, &greedy.0);
                 let name = device.0.name();
                 failures.push(format!(
-                    "seed {seed} on {name}: minimal {of:?}, greedy {other:?}, {least:?}, equal values: {same}\n{text}"
+                    "seed {seed} on {name}: minimal {of:?} {:?}, greedy {other:?} {:?}, {least:?}, equal values: {same}\n{text}",
+                    minimal.1.memory, greedy.1.memory
                 ));
             }
         }
@@ -188,7 +189,6 @@ fn static_programs_take_what_is_counted() {
 }
 
 #[test]
-#[ignore = "known to fail, counted by make test-copies: a value that a loop or a branch hands on is of the pool"]
 fn static_programs_take_nothing_of_the_pool() {
     let (mut compared, mut pooled, devices) = (0, vec![], devices());
     for (name, text, values) in static_programs() {
@@ -197,7 +197,7 @@ fn static_programs_take_nothing_of_the_pool() {
             let Some((_, stats)) = run_twice(&mut session, &values) else { continue };
             compared += 1;
             if stats.memory.pool > 0 {
-                pooled.push(format!("{name} on {}: {} B", device.0.name(), stats.memory.pool));
+                pooled.push(format!("{name} on {}: {} B\n{text}", device.0.name(), stats.memory.pool));
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::minimal::{AXES, Case, Copies, ELEMENTS, Element, added, check_family,
 use monopour::runtime::HostTensor;
 
 /// A loop of parallel dimensions that writes twice `from`, reversed on an axis if its `size` is given, to `to`.
-fn turned(
+pub fn turned(
     name: &str,
     (from, to): (&str, &str),
     (rank, axis, size): (usize, usize, Option<u64>),
@@ -33,35 +33,35 @@ fn turned(
 }
 
 /// Sizes of a tensor, static but for one axis.
-struct Sizes {
-    rank: usize,
-    axis: usize,
-    size: u64,
-    element: Element,
-    dynamic: bool,
+pub struct Sizes {
+    pub rank: usize,
+    pub axis: usize,
+    pub size: u64,
+    pub element: Element,
+    pub dynamic: bool,
 }
 
 impl Sizes {
-    fn shape(&self, size: u64) -> Vec<u64> {
+    pub fn shape(&self, size: u64) -> Vec<u64> {
         shape(self.rank, self.axis, size)
     }
 
-    fn ty(&self, size: u64) -> String {
+    pub fn ty(&self, size: u64) -> String {
         type_of(&self.shape(size), self.dynamic.then_some(self.axis), self.element.1)
     }
 
-    fn tensor(&self, size: u64, first: u64) -> HostTensor {
+    pub fn tensor(&self, size: u64, first: u64) -> HostTensor {
         tensor_from(self.element.0, &self.shape(size), first)
     }
 
     /// A new tensor of the first argument's size.
-    fn empty(&self, name: &str) -> String {
+    pub fn empty(&self, name: &str) -> String {
         let size = if self.dynamic { "%d" } else { "" };
         format!("  %{name} = tensor.empty({size}) : {}\n", self.ty(self.size))
     }
 
     /// The number of elements on the axis, and a zero.
-    fn constants(&self) -> String {
+    pub fn constants(&self) -> String {
         let ty = self.ty(self.size);
         let zero = if self.element.1 == "f32" { "0.0" } else { "0" };
         format!(
@@ -72,19 +72,19 @@ impl Sizes {
     }
 
     /// `%name`, twice `from`, turned around, in a new tensor.
-    fn made(&self, name: &str, from: &str) -> String {
+    pub fn made(&self, name: &str, from: &str) -> String {
         let place = (self.rank, self.axis, Some(self.size));
         let sum = turned(name, (from, &format!("%e{name}")), place, &self.ty(self.size), self.element);
         format!("{}{sum}", self.empty(&format!("e{name}")))
     }
 
-    fn bytes(&self, size: u64) -> u64 {
+    pub fn bytes(&self, size: u64) -> u64 {
         self.shape(size).iter().product::<u64>() * 4
     }
 }
 
 /// All ranks, axes, types, and static and dynamic sizes, with each of the parameters and each twin.
-fn family<P: Copy>(size: u64, parameters: &[P], case: impl Fn(&Sizes, P, bool) -> Case) -> Vec<Case> {
+pub fn family<P: Copy>(size: u64, parameters: &[P], case: impl Fn(&Sizes, P, bool) -> Case) -> Vec<Case> {
     let mut cases = Vec::new();
     for (rank, axis) in AXES {
         for element in ELEMENTS {
