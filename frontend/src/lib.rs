@@ -42,6 +42,7 @@ mod deviation;
 mod dispatch;
 pub mod fuse;
 mod fuse_form;
+mod fuse_limits;
 mod grid;
 pub mod grouped;
 pub mod import;
