@@ -1,14 +1,15 @@
 //! Limits of a device, exactly met and exceeded by one: right values, in another way where one more does not fit, or a diagnostic.
 
 use crate::backend::Monopour;
-use crate::host::{f32s, ramp, raw};
-use monopour::program::{DType, GpuDescription, GpuRequirements, Kernel, MAX_NUMBER_BYTES, Program, Target};
-use monopour::runtime::HostTensor;
+use crate::host::{devices, f32s, ramp, raw};
+use monopour::program::{CpuTarget, DType, GpuDescription, GpuRequirements, Kernel, MAX_NUMBER_BYTES, Program, Target};
+use monopour::runtime::{HostTensor, Model, Options};
 use monopour::{CompileOptions, Diagnostics, TargetDescription, compile};
 use monopour_testkit::HostTensor as Values;
 use monopour_testkit::device::full_is_asked_for;
 use monopour_testkit::suite::{Backend, Case, Run, run, selected};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// The GPU as it is, and with the limits of every WebGPU device.
 fn backends() -> Vec<Monopour> {
@@ -327,5 +328,29 @@ fn artifacts_for_more_workgroup_memory() {
     for (factor, found) in results.iter().enumerate() {
         let expected: Vec<f32> = (0..256).map(|j| column(j) * factor as f32).collect();
         assert_eq!(found.to_f32().expect("floats"), expected, "sum {factor}");
+    }
+}
+
+/// Of several variants that fit, the one for the device runs, whichever comes first.
+#[test]
+fn the_best_variant_that_fits_is_loaded() {
+    for (device, target) in devices() {
+        let label = |program: &Arc<Program>| {
+            let model = Model::load(&device, program.clone(), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+            model.variant().target.label()
+        };
+        let plain = match &target {
+            TargetDescription::Gpu(_) => TargetDescription::Gpu(GpuDescription::portable()),
+            TargetDescription::Cpu(_) => TargetDescription::Cpu(CpuTarget::parse("generic").expect("it is a name")),
+        };
+        for targets in [vec![plain.clone(), target.clone()], vec![target.clone(), plain]] {
+            let options = CompileOptions { targets, ..Default::default() };
+            let program = compile(products("64").as_bytes(), "limits.mlir", &options).unwrap_or_else(|d| panic!("{d}"));
+            let own = match &target {
+                TargetDescription::Gpu(gpu) => format!("gpu:{}", gpu.name),
+                TargetDescription::Cpu(cpu) => format!("cpu:{}", cpu.cpu),
+            };
+            assert_eq!(label(&Arc::new(program.program)), own);
+        }
     }
 }
