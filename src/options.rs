@@ -11,6 +11,7 @@ use std::sync::Arc;
 pub use monopour_frontend::TargetDescription;
 
 /// Measured choices of kernels.
+pub use monopour_frontend::Effort;
 pub use monopour_frontend::tuning::Tuning;
 
 /// `gpu` or `cpu`.
@@ -89,6 +90,8 @@ pub struct CompileOptions {
     pub object_cache: Option<PathBuf>,
     /// Kernels chosen by measurement ([`crate::tune`]) for variants of one device; the cost model chooses all others.
     pub tuning: Option<Tuning>,
+    /// How long drivers may take to compile kernels that run faster for it.
+    pub effort: Effort,
     /// A callback for each phase.
     pub watch: Option<Watch>,
 }

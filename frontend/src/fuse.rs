@@ -32,7 +32,7 @@
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
 use crate::{
-    fuse_form, linalg, packed_factors, products, rounded_weights, several_results, siblings, side_by_side,
+    fuse_form, fuse_limits, linalg, packed_factors, products, rounded_weights, several_results, siblings, side_by_side,
     softmax_maximum, specialize, split_division, split_reduction,
 };
 use monopour_contract::attributes;
@@ -64,8 +64,10 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
     split_division::run(module, &mut rw)?;
     duplicate_data_movement(module, &mut rw);
+    let most_buffers = gpu.map_or(usize::MAX, |gpu| gpu.limits.max_storage_buffers as usize);
     let guarded = [guard_reductions(module, gpu.is_some(), &mut rw)?, guard_results(module, &mut rw)?];
-    let anchors = guarded.into_iter().sum::<usize>() + guard_inputs(module, &mut rw)?;
+    let guarded = guarded.into_iter().sum::<usize>() + guard_inputs(module, &mut rw)?;
+    let anchors = guarded + guard_buffers(module, most_buffers, &mut rw)?;
     let fuse = format!("builtin.module(func.func(linalg-fuse-elementwise-ops),{CANONICALIZE_PROGRAM},cse)");
     let ops = enabled!(target: "fuse", Level::TRACE).then(|| count_ops(module));
     run_passes(module.op(), &fuse)?;
@@ -101,7 +103,7 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
         side_by_side::run(module, gpu, &mut rw)?;
     }
     unshare(module, &mut rw);
-    fuse_form::run(module, &mut rw)
+    fuse_form::run(module, most_buffers, &mut rw)
 }
 
 fn count_ops(module: &Module) -> usize {
@@ -241,6 +243,17 @@ fn guard_inputs<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<usi
         }
     }
     Ok(count)
+}
+
+/// Gives a second reader to each value with which its reader would bind more buffers than there are.
+fn guard_buffers<'c>(module: &'c Module<'c>, most: usize, rw: &mut Rewriter<'c>) -> Result<usize, Diagnostics> {
+    let crowded = fuse_limits::crowded(module, most);
+    for (value, reader) in &crowded {
+        trace!(target: "fuse", "{}: not fused into its reader: together they read more buffers than the device binds", reader.location());
+        rw.set_point(InsertionPoint::Before(*reader));
+        rw.create(OpSpec::new(ANCHOR, reader.location()).operands(&[*value]))?;
+    }
+    Ok(crowded.len())
 }
 
 /// Whether a reshape adds or drops dimensions of one element alone.

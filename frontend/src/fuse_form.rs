@@ -4,7 +4,7 @@
 use crate::block_graph::BlockGraph;
 use crate::dispatch::Role;
 use crate::rows_form::{self, Group};
-use crate::{linalg, products};
+use crate::{fuse_limits, linalg, products};
 use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::typed;
@@ -17,14 +17,14 @@ use tracing::trace;
 /// Ops of one dispatch in program order, without the fills.
 type Formed<'c> = Vec<(Op<'c>, Role)>;
 
-/// Forms the dispatches, and marks the ops.
+/// Forms the dispatches, and marks the ops; `most_buffers`: what a dispatch may bind.
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub(crate) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+pub(crate) fn run<'c>(module: &'c Module<'c>, most_buffers: usize, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     let mut formed: HashMap<Op, Formed> = HashMap::new();
     for block in blocks(module) {
-        for dispatch in form_block(block, rw)? {
+        for dispatch in form_block(block, most_buffers, rw)? {
             let root = dispatch.last().expect("invariant: a dispatch has a root").0;
             formed.insert(root, dispatch);
         }
@@ -64,18 +64,22 @@ pub(crate) fn blocks<'c>(module: &'c Module<'c>) -> Vec<Block<'c>> {
     ops.filter_map(Op::block).filter(|b| b.first_op().is_some_and(|first| seen.insert(first))).collect()
 }
 
-fn form_block<'c>(block: Block<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Formed<'c>>, Diagnostics> {
+fn form_block<'c>(
+    block: Block<'c>,
+    most_buffers: usize,
+    rw: &mut Rewriter<'c>,
+) -> Result<Vec<Formed<'c>>, Diagnostics> {
     let mut graph = BlockGraph::new(block);
     let mut taken: HashSet<Op> = HashSet::new();
     let is_product =
         |op: Op<'c>| products::contraction_loops(op).is_some() || products::convolution_loops(op).is_some();
     let joint = find_joint(&graph, &mut taken, is_product);
-    let mut epilogues = find_epilogues(&graph, &mut taken, is_product);
+    let mut epilogues = find_epilogues(&graph, &mut taken, most_buffers, is_product);
     taken.extend(graph.ops().iter().copied().filter(|op| !linalg::is_structured(*op) || is_product(*op)));
     let groups = rows_form::run(&mut graph, &taken);
     let mut left: HashSet<Op> = taken.iter().copied().filter(|op| !is_product(*op)).collect();
     left.extend(groups.iter().flat_map(|g| g.members.iter().copied()));
-    epilogues.extend(find_epilogues(&graph, &mut left, |op| {
+    epilogues.extend(find_epilogues(&graph, &mut left, most_buffers, |op| {
         op.is(ops::linalg::GENERIC) && linalg::parallel_loops(op).is_some_and(|p| p.contains(&false)) && !is_product(op)
     }));
     graph.order(rw);
@@ -129,11 +133,12 @@ type Epilogue<'c> = (Op<'c>, usize);
 fn find_epilogues<'c>(
     graph: &BlockGraph<'c>,
     taken: &mut HashSet<Op<'c>>,
+    most_buffers: usize,
     accepts: impl Fn(Op<'c>) -> bool,
 ) -> Vec<Epilogue<'c>> {
     let mut found = vec![];
     for op in graph.ops().iter().rev().filter(|op| linalg::is_structured(**op)) {
-        if taken.contains(op) {
+        if taken.contains(op) || !fuse_limits::epilogue_fits(*op, most_buffers) {
             continue;
         }
         let here = |p: Op<'c>| accepts(p) && graph.position(p).is_some();

@@ -338,8 +338,13 @@ fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription, by: Deviation) -> (V
             let per_lane = if known(shape.keys) > 2 * lanes { 4 } else { (known(shape.keys) + lanes - 1) / lanes };
             let held = |rows: i64| rows * ((shape.size + shape.width + 2 * lanes - 2) / lanes + per_lane);
             // Loads from dynamic shapes are of single elements, each of which takes a driver's time to compile.
-            let sizes: &[i64] = if shape.rows.contains(&DYNAMIC) { &[8, 4, 2] } else { &[16, 8, 4, 2] };
-            (sizes.iter().copied().find(|rows| held(*rows) <= HELD_BY_SUBGROUP).unwrap_or(1), per_lane)
+            let sizes: &[i64] = match by.size {
+                _ if shape.rows.contains(&DYNAMIC) => &[8, 4, 2],
+                Scale::More => &[32, 16, 8, 4, 2],
+                _ => &[16, 8, 4, 2],
+            };
+            let room = if by.size == Scale::More { 2 * HELD_BY_SUBGROUP } else { HELD_BY_SUBGROUP };
+            (sizes.iter().copied().find(|rows| held(*rows) <= room).unwrap_or(1), per_lane)
         }
         None => (if shape.width <= 64 { 64 } else { 32 }, 32),
     };

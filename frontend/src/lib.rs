@@ -32,7 +32,7 @@
 //! * `dispatch`: the ops of one dispatch with their roles; `kernel`, `kernel_cpu`: the cost models of GPU and CPU;
 //!   `kernel_rows`: of reductions along rows, `kernel_columns`: across rows, `kernel_images`: of convolutions on hardware, `kernel_matrices`: of what
 //!   takes cooperative matrices, on GPUs; `large_tiles`: products that fill a GPU; `deviation`: kernels beside the cost model's,
-//!   between which [`tuning`] chooses by measurement.
+//!   between which [`tuning`] chooses by measurement, and `effort` before.
 
 pub mod attention;
 mod block_graph;
@@ -40,8 +40,10 @@ pub mod borders;
 pub mod collapse_lines;
 mod deviation;
 mod dispatch;
+mod effort;
 pub mod fuse;
 mod fuse_form;
+mod fuse_limits;
 mod grid;
 pub mod grouped;
 pub mod import;
@@ -85,6 +87,7 @@ mod whole_slices;
 pub mod widen;
 pub mod windows;
 
+pub use effort::Effort;
 pub use import::{ImportOptions, Imported, Weight, WeightTable};
 pub use target::TargetDescription;
 pub use tile::{TileOptions, TileReport};

@@ -19,8 +19,8 @@
 //! Each dispatch is tiled in a function of its own (`isolate.rs`), because upstream's transforms walk all that surrounds it;
 //! one that upstream refuses becomes one tile. Dispatches of equal structure are tiled once.
 
-use crate::deviation::Deviation;
 use crate::dispatch::{self, Dispatch, Role};
+use crate::effort::Effort;
 use crate::fuse::unshare;
 use crate::grid::MAX_GRID_RANK;
 use crate::isolate::{Border, Isolated};
@@ -50,6 +50,8 @@ pub struct TileOptions<'c> {
     pub schedule: Option<Module<'c>>,
     /// Measured choices, for a GPU.
     pub tuning: Option<Tuning>,
+    /// What kernels are worth, for a GPU.
+    pub effort: Effort,
 }
 
 /// Statistics of [`run`].
@@ -329,7 +331,7 @@ fn tuned<'c>(
     rw: &mut Rewriter<'c>,
 ) -> Result<Option<Kernel>, Diagnostics> {
     let Some(tuning) = &options.tuning else { return Ok(None) };
-    let (kernel, tunable) = tuning.choose(dispatch, loops, rw)?;
+    let (kernel, tunable) = tuning.choose(dispatch, loops, options.effort, rw)?;
     if report.tunable.iter().all(|known| known.key != tunable.key) {
         report.tunable.push(tunable);
     }
@@ -338,7 +340,7 @@ fn tuned<'c>(
 
 fn choose(dispatch: &Dispatch, loops: &linalg::Loops, options: &TileOptions) -> Kernel {
     match &options.target {
-        TargetDescription::Gpu(gpu) => kernel::for_gpu(dispatch, loops, gpu, Deviation::default()),
+        TargetDescription::Gpu(gpu) => kernel::for_gpu(dispatch, loops, gpu, options.effort.deviation(dispatch, gpu)),
         TargetDescription::Cpu(cpu) => kernel_cpu::choose(dispatch, loops, cpu),
     }
 }

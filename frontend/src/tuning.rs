@@ -10,6 +10,7 @@
 
 use crate::deviation;
 use crate::dispatch::Dispatch;
+use crate::effort::Effort;
 use crate::isolate::Isolated;
 use crate::kernel::{self, Kernel};
 use crate::linalg::Loops;
@@ -52,10 +53,11 @@ impl Tuning {
         &self,
         dispatch: &Dispatch<'c>,
         loops: &Loops,
+        effort: Effort,
         rw: &mut Rewriter<'c>,
     ) -> Result<(Kernel, Tunable), Diagnostics> {
         let mut kernels: Vec<Kernel> = vec![];
-        for by in deviation::ALL {
+        for by in std::iter::once(effort.deviation(dispatch, &self.device)).chain(deviation::ALL) {
             let kernel = kernel::for_gpu(dispatch, loops, &self.device, by);
             if !kernels.contains(&kernel) {
                 kernels.push(kernel);

@@ -3,6 +3,7 @@
 //! [`GpuDescription`] and [`CpuTarget`] describe machines; the compiler chooses kernels from them.
 //! [`GpuTarget`] has the requirements of a compiled variant; [`GpuRequirements::missing`] lists those that a machine lacks.
 
+use crate::kernel::GRID_ROW;
 use serde::{Deserialize, Serialize};
 
 /// The target of a variant.
@@ -274,7 +275,8 @@ impl GpuDescription {
             ("max_workgroup_size[0]", sizes[0].into(), 64),
             ("max_workgroup_size[1]", sizes[1].into(), 1),
             ("max_workgroup_size[2]", sizes[2].into(), 1),
-            ("max_workgroups_per_dimension", limits.max_workgroups_per_dimension.into(), 1 << 10),
+            // Folded grids have rows of so many.
+            ("max_workgroups_per_dimension", limits.max_workgroups_per_dimension.into(), GRID_ROW),
         ];
         if let Some((name, found, least)) = least.into_iter().find(|(_, found, least)| found < least) {
             return Err(format!("limit `{name}` is {found}, at least {least} is needed"));

@@ -21,13 +21,14 @@ pub(crate) fn runs_native_kernels(variant: &Variant) -> bool {
     matches!(variant.target, Target::Cpu(_)) && !variant.kernels.is_empty()
 }
 
-/// The first variant whose requirements are all met.
+/// The best variant whose requirements are all met; of equally good ones the first.
 pub(crate) fn choose(
     device: &Device,
     program: &Program,
     (wanted, is_trusted): (HostForm, bool),
 ) -> Result<Choice, Error> {
     let (mut held, mut untrusted) = (Vec::new(), None);
+    let mut best: Option<(Merit, Choice)> = None;
     for (index, variant) in program.variants.iter().enumerate() {
         let mut missing = missing_of_target(device, &variant.target);
         let native = missing_for_native(&variant.host);
@@ -49,14 +50,33 @@ pub(crate) fn choose(
             true => {
                 let runs_native = wanted != HostForm::Data && is_trusted && native.is_empty();
                 let form = if runs_native { HostForm::Native } else { HostForm::Data };
-                return Ok(Choice { variant: index, form });
+                let merit = merit(device, &variant.target);
+                if best.as_ref().is_none_or(|(most, _)| merit > *most) {
+                    best = Some((merit, Choice { variant: index, form }));
+                }
             }
             false => held.push((variant.target.label(), missing)),
         }
     }
-    match untrusted {
-        Some(what) => Err(Error::Untrusted { what }),
-        None => Err(Error::NoVariant { device: device.name().to_owned(), held }),
+    match (best, untrusted) {
+        (Some((_, choice)), _) => Ok(choice),
+        (None, Some(what)) => Err(Error::Untrusted { what }),
+        (None, None) => Err(Error::NoVariant { device: device.name().to_owned(), held }),
+    }
+}
+
+/// What makes a variant that fits better than another: it was compiled for this adapter; its kernels assume the size of subgroups;
+/// it uses more features; more workgroup memory, or wider vectors.
+type Merit = (bool, bool, usize, u32);
+
+fn merit(device: &Device, target: &Target) -> Merit {
+    match target {
+        Target::Gpu(target) => {
+            let requires = &target.requires;
+            let memory = requires.limits.max_workgroup_storage_bytes;
+            (target.name == device.name(), requires.subgroup_size.is_some(), requires.features.len(), memory)
+        }
+        Target::Cpu(target) => (false, false, target.features.len(), target.vector_bits),
     }
 }
 

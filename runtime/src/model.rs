@@ -43,7 +43,7 @@ pub(crate) enum Parts {
 }
 
 impl Model {
-    /// Loads the first variant of `program` that fits `device`: host function, constants, pipelines.
+    /// Loads the best variant of `program` that fits `device`: host function, constants, pipelines.
     ///
     /// Of the options, [`Options::host`] chooses the form of the host function, and [`Options::memory_limit`] bounds the bytes of
     /// the model with all of its sessions. Native code and SPIR-V are used only if the program is trusted

@@ -68,7 +68,7 @@ fn emit_gpu<'c>(
     }
     let listing = listing(job, &host_module, &baseline)?;
     dump_native(job, listing, &host);
-    let requires = requirements(&funcs, &kernels);
+    let requires = requirements(&funcs, &kernels)?;
     let target = Target::Gpu(GpuTarget { name: description.name.clone(), backend: None, requires });
     Ok(Code { target, kernels: kernels.into_iter().map(Kernel::Gpu).collect(), host })
 }
@@ -133,7 +133,7 @@ fn bytes(object: &[u8]) -> String {
 }
 
 /// Features and limits of the kernels, from their functions and code.
-fn requirements(funcs: &[Op], kernels: &[GpuKernel]) -> GpuRequirements {
+fn requirements(funcs: &[Op], kernels: &[GpuKernel]) -> Result<GpuRequirements, Diagnostics> {
     let choice = |func: &Op| KernelChoice::decode(|entry| func.attr(attributes::KERNEL)?.field(entry)).ok();
     let assumed = |func: &Op| choice(func)?.subgroup_size;
     let subgroup_size = funcs.iter().find_map(assumed).map(|size| size as u32);
@@ -141,15 +141,19 @@ fn requirements(funcs: &[Op], kernels: &[GpuKernel]) -> GpuRequirements {
     features.sort_by_key(|f| format!("{f:?}"));
     features.dedup();
     let max = |f: fn(&GpuKernel) -> u32| kernels.iter().map(f).max().unwrap_or(0);
+    let shared = funcs.iter().map(|func| gpu::emit::workgroup_bytes(*func)).collect::<Result<Vec<_>, _>>()?;
+    let shared = shared.into_iter().max().unwrap_or(0);
     let limits = GpuLimits {
         max_storage_buffers: max(|k| k.bindings.len() as u32),
         max_binding_bytes: largest_buffer(funcs),
+        // wgpu does not check it.
+        max_workgroup_storage_bytes: u32::try_from(shared).unwrap_or(u32::MAX),
         max_immediate_bytes: max(GpuKernel::immediate_bytes),
         max_workgroup_invocations: max(|k| k.workgroup_size.iter().product()),
         max_workgroup_size: [max(|k| k.workgroup_size[0]), max(|k| k.workgroup_size[1]), max(|k| k.workgroup_size[2])],
         ..GpuLimits::default()
     };
-    GpuRequirements { features, subgroup_size, limits }
+    Ok(GpuRequirements { features, subgroup_size, limits })
 }
 
 /// Bytes of the largest buffer of static size that a kernel binds.

@@ -59,7 +59,8 @@ pub(super) fn tile<'c>(job: &mut Job<'c, '_>, OnTensors { model }: OnTensors<'c>
     let schedule = job.options.schedule.as_ref().map(|path| read_schedule(job.cx, path)).transpose()?;
     let is_measured = |tuning: &&Tuning| matches!(job.target, TargetDescription::Gpu(gpu) if *gpu == tuning.device);
     let tuning = job.options.tuning.as_ref().filter(is_measured).cloned();
-    let options = frontend::TileOptions { target: job.target.clone(), schedule, tuning };
+    let effort = job.options.effort;
+    let options = frontend::TileOptions { target: job.target.clone(), schedule, tuning, effort };
     if let TargetDescription::Gpu(description) = job.target {
         frontend::windows::run(&model.module, description)?;
     }

@@ -77,7 +77,7 @@ const FLOAT_ORDERS: [&str; 14] =
     ["oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno"];
 const INTEGER_ORDERS: [&str; 10] = ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"];
 
-/// Allowed error of a result whose largest finite magnitude is `largest`, on a CPU.
+/// Allowed error of a result whose largest finite magnitude is `largest`, on a CPU or on lavapipe.
 pub fn tolerance(dtype: Dtype, largest: f64) -> Tolerance {
     // Quotients may be huge, but sums are not.
     let largest = largest.min(1000.0);

@@ -17,6 +17,7 @@ mod example;
 mod explained;
 mod host;
 mod interpreted;
+mod limits;
 mod long_models;
 #[path = "../../runtime/examples/serve/measure.rs"]
 mod measure;

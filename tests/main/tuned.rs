@@ -1,11 +1,14 @@
 //! Kernels chosen by measurement: choices are obeyed, kept, and give the same bytes.
 
+use crate::backend::to_runtime;
 use crate::host::{f32s, ramp};
+use monopour::options::Effort;
 use monopour::program::GpuDescription;
 use monopour::runtime::{Device, DeviceChoice, HostTensor, Options, Session};
 use monopour::tune::{Choices, Tuned, Tuning, tune};
 use monopour::{CompileOptions, Compiled, Diagnostics, TargetDescription, compile};
 use monopour_testkit::device;
+use monopour_testkit::programs::{Size, benchmark};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,5 +124,35 @@ fn a_choice_is_obeyed_on_its_device_alone() {
     for (expected, found) in expected.iter().zip(&found) {
         let pairs = expected.to_f64().into_iter().zip(found.to_f64());
         pairs.for_each(|(a, b)| assert!((a - b).abs() <= 1e-4, "{a} and {b}"));
+    }
+}
+
+/// More rows at once give the same values, where they are worth the driver's time.
+#[test]
+fn effort_gives_other_kernels_of_the_same_values() {
+    let Some((device, description)) = gpu() else { return };
+    for (name, differs) in [("layernorm", true), ("attn_512", true), ("softmax", false), ("matmul_256", false)] {
+        let program = benchmark(name, Size::Small).expect("it is one of the programs");
+        let compiled = |effort| {
+            let targets = vec![TargetDescription::Gpu(description.clone())];
+            let options = CompileOptions { targets, effort, verify: true, ..Default::default() };
+            compile(program.text.as_bytes(), name, &options).unwrap_or_else(|d| panic!("{d}")).program
+        };
+        let max = compiled(Effort::Max);
+        let is_software = description.is_cpu_adapter();
+        assert_eq!(
+            max.variants[0].kernels != compiled(Effort::Default).variants[0].kernels,
+            differs && is_software,
+            "{name}"
+        );
+        let mut session = Session::load(&device, Arc::new(max), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        let inputs: Vec<_> = program.inputs.iter().map(to_runtime).collect();
+        let found = session.run(&inputs).unwrap_or_else(|e| panic!("{e}")).remove(0);
+        for (found, expected) in found.to_f64().into_iter().zip(&program.expected) {
+            assert!(
+                (found - expected).abs() <= program.tolerance * (1.0 + expected.abs()),
+                "{name}: {found}, {expected}"
+            );
+        }
     }
 }

@@ -124,6 +124,15 @@ pub(super) fn place_arguments<'c>(
     Ok(())
 }
 
+/// Checks that the device has the kernel's workgroup memory, which wgpu does not: strategies choose what fits.
+pub(super) fn check_workgroup_memory(func: Op, device: &GpuDescription) -> Result<(), Diagnostics> {
+    let (needed, offered) = (crate::emit::workgroup_bytes(func)?, device.limits.max_workgroup_storage_bytes);
+    if needed > u64::from(offered) {
+        return Err(error::over_limit(func, "bytes of workgroup memory", needed, offered.into()));
+    }
+    Ok(())
+}
+
 /// Records the access to each buffer: `read`, `write` or `read_write`.
 pub(super) fn set_access<'c>(rw: &mut Rewriter<'c>, func: Op<'c>) {
     let cx = func.context();

@@ -38,7 +38,7 @@ use super::fitted::FittedChoice;
 use super::groups::{self, Fused, Group};
 use super::iterations;
 use super::locals::{self, Scratch};
-use super::model::{Base, Model, Operand, Source, TileOp};
+use super::model::{Base, Local, Model, Operand, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use super::types::is_short_float;
 use axes::{Axes, Extent, Input};
@@ -161,19 +161,21 @@ fn staged<'c>(
         stage::stage(s, &setting.tile, setting.lanes, choice.step, is_word).filter(|_| !is_local(s) && !is_packed(s))
     };
     let stages: Vec<Option<Stage<'c>>> = choice.sides.iter().map(stage).collect();
-    let bytes = |s: &Stage| s.elements as u64 * element_bytes(setting.evaluator, s.side.slice);
-    let needed = stages.iter().flatten().map(bytes).sum::<u64>() + local_bytes(model, padded);
-    let fits = needed <= u64::from(device.limits.max_workgroup_storage_bytes);
+    let bytes = |s: &Stage| locals::rounded(s.elements as u64 * element_bytes(setting.evaluator, s.side.slice));
+    let needed = stages.iter().flatten().map(bytes).sum::<Option<u64>>().zip(local_bytes(model, padded));
+    let offered = u64::from(device.limits.max_workgroup_storage_bytes);
+    let fits = needed.is_some_and(|(copies, locals)| copies.saturating_add(locals) <= offered);
     if fits { stages } else { vec![None; choice.sides.len()] }
 }
 
 /// Bytes of local buffers in workgroup memory.
-fn local_bytes(model: &Model, bases: &[Base]) -> u64 {
+fn local_bytes(model: &Model, bases: &[Base]) -> Option<u64> {
     let locals = bases.iter().filter_map(|base| match base {
         Base::Local(local) => Some(&model.locals[*local]),
         Base::Argument(_) => None,
     });
-    locals.map(|local| local.elements.max(0) as u64 * local.element.element_size_bytes().unwrap_or(4).max(4)).sum()
+    let bytes = |local: &Local| local.elements.max(0) as u64 * local.element.element_size_bytes().unwrap_or(4).max(4);
+    locals.map(|local| locals::rounded(bytes(local))).sum()
 }
 
 /// Bytes of an element in workgroup memory.

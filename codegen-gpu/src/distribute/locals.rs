@@ -10,6 +10,7 @@ use super::code::{Code, facts};
 use super::evaluate::Evaluator;
 use super::groups::Group;
 use super::model::{Base, Local, Model};
+use crate::emit::WORKGROUP_UNIT_BYTES;
 use crate::error;
 use monopour_contract::KernelClass;
 use monopour_ir::ops;
@@ -55,13 +56,18 @@ pub(super) fn most_workgroups(func: Op, class: KernelClass, device: &GpuDescript
             let extent = if d == DYNAMIC { dynamic.next().and_then(|v| facts(v).bound) } else { Some(d) };
             size = size.zip(extent).and_then(|(s, e)| s.checked_mul(u64::try_from(e).ok()?));
         }
-        bytes = bytes.zip(size).and_then(|(b, s)| b.checked_add(s));
+        bytes = bytes.zip(size).and_then(|(b, s)| b.checked_add(rounded(s)?));
     }
     match bytes {
         Some(bytes) if bytes <= u64::from(device.limits.max_workgroup_storage_bytes) => None,
         Some(bytes) => Some((BUDGET_BYTES.min(device.limits.max_binding_bytes) / bytes).clamp(1, 65_535) as i64),
         None => Some(WORKGROUPS),
     }
+}
+
+/// Bytes that a buffer of `bytes` takes of workgroup memory: the unit is WebGPU's. `None` beyond a u64.
+pub(super) fn rounded(bytes: u64) -> Option<u64> {
+    bytes.checked_next_multiple_of(WORKGROUP_UNIT_BYTES)
 }
 
 /// The local buffers that need memory; `accessed` have single loads or stores.
@@ -93,7 +99,7 @@ pub(super) fn allocate<'c>(
         let Base::Local(l) = *base else { continue };
         let local = &evaluator.model.locals[l];
         let width = local.element.element_size_bytes().unwrap_or(4).max(4);
-        let bytes = u64::try_from(local.elements).ok().and_then(|e| e.checked_mul(width));
+        let bytes = u64::try_from(local.elements).ok().and_then(|e| rounded(e.checked_mul(width)?));
         if let Some(bytes) = bytes.filter(|b| *b <= left_bytes) {
             left_bytes -= bytes;
             code.at(InsertionPoint::Before(body.first_op().expect("invariant: the body has a terminator")));

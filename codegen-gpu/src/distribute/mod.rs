@@ -18,7 +18,8 @@
 //! its grid at the end. A kernel with `monopour.linear_grid` computes its tile ids from a linear workgroup id
 //! (`monopour_program::fold_grid`).
 //! Limits: bodies that are not tile programs (G0003), a malformed attribute (G0004), intermediates whose size the host cannot
-//! compute (G0005), types that the device lacks (G0002), too many buffers, scalars, invocations or workgroups for it (G0008).
+//! compute (G0005), types that the device lacks (G0002), too many buffers, scalars, invocations, workgroups or bytes of workgroup
+//! memory for it (G0008).
 //!
 //! Strategies (the traits are in `strategy`; tried in the order of the list below): `cooperative` for products of halves on
 //! cooperative matrices; `contraction` for matrix products and convolutions with fill and epilogue;
@@ -227,6 +228,7 @@ fn kernels(
         iterations::limit(&mut rw, *kernel, device)?;
         types::mark_short_floats(&mut rw, *kernel, device);
         types::check(*kernel, device)?;
+        boundary::check_workgroup_memory(*kernel, device)?;
     }
     Ok(done)
 }

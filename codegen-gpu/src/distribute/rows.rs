@@ -41,6 +41,8 @@ use std::collections::HashMap;
 /// their cache, but take milliseconds to compile an access.
 const CPU_ADAPTER: (i64, i64) = (512, 32);
 const HARDWARE: (i64, i64) = (128, 64);
+/// Rows of a lane for which a software adapter takes twice as long: the default kernels have fewer, or short ones.
+const MANY_HELD_ROWS: i64 = 4;
 /// Most unrolled vectors of a sweep that reads nothing of an earlier one; a longer one is a loop.
 const MAX_SINGLE_UNROLLED: i64 = 8;
 /// Vectors per pass of a loop, to hide latency.
@@ -416,7 +418,10 @@ fn team(kernel: &FittedChoice, columns: Option<i64>, lanes: u32, shuffles: bool)
 
 /// Whether `rows` rows of so many vectors fit in the registers of a lane, times the values that are live across sweeps.
 fn fits_registers(chunks: i64, live: i64, rows: i64, lanes: u32, device: &GpuDescription) -> bool {
-    let (elements, unrolled) = if device.is_cpu_adapter() { CPU_ADAPTER } else { HARDWARE };
+    let (elements, mut unrolled) = if device.is_cpu_adapter() { CPU_ADAPTER } else { HARDWARE };
+    if device.is_cpu_adapter() && rows >= MANY_HELD_ROWS {
+        unrolled *= 2;
+    }
     match live {
         0 => chunks <= MAX_SINGLE_UNROLLED,
         _ => chunks * live * rows * i64::from(lanes) <= elements && chunks * live * rows <= unrolled,

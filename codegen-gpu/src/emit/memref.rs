@@ -341,13 +341,36 @@ fn alloca<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let scalar = types::scalar(kernel, op, memref.element)?;
     let lanes = local_lanes(result, memref.shape[0]);
     let base = kernel.plane_type(Shape { scalar, lanes });
-    let stride_bytes = if scalar.kind == ScalarKind::Bool { 4 } else { u32::from(scalar.width) };
+    let stride_bytes = local_bytes(scalar);
     let ty = kernel.array_type(base, stride_bytes * lanes, memref.shape[0] as u32 / lanes);
-    let shared = memref.memory_space.and_then(gpu::AddressSpace::of) == Some(gpu::AddressSpace::Workgroup);
-    let pointer =
-        if shared { kernel.global("shared".to_owned(), AddressSpace::WorkGroup, None, ty) } else { kernel.local(ty) };
+    let pointer = if is_shared(result.ty()) {
+        kernel.global("shared".to_owned(), AddressSpace::WorkGroup, None, ty)
+    } else {
+        kernel.local(ty)
+    };
     kernel.set_buffer(result, Buffer { pointer, lanes, layout: Layout::Plain });
     Ok(())
+}
+
+/// Bytes of an element of local memory.
+fn local_bytes(scalar: Scalar) -> u32 {
+    if scalar.kind == ScalarKind::Bool { 4 } else { u32::from(scalar.width) }
+}
+
+fn is_shared(ty: Type) -> bool {
+    let space = ty.as_memref().and_then(|memref| memref.memory_space).and_then(gpu::AddressSpace::of);
+    space == Some(gpu::AddressSpace::Workgroup)
+}
+
+/// Bytes of a buffer in workgroup memory; `None` for one of an invocation.
+pub(super) fn shared_bytes<'c>(kernel: &mut Kernel<'c>, alloca: Op<'c>) -> Result<Option<u64>, Diagnostics> {
+    let ty = alloca.result(0).ty();
+    if !is_shared(ty) {
+        return Ok(None);
+    }
+    let bytes = local_bytes(types::scalar(kernel, alloca, ty.element())?);
+    let elements = ty.shape().unwrap_or_default().into_iter().product::<i64>();
+    Ok(Some(u64::try_from(elements).unwrap_or(0).saturating_mul(bytes.into())))
 }
 
 /// The lanes of the widest accesses of local memory, if they make a vector and all others are of single elements; else 1.

@@ -47,11 +47,14 @@ mod words;
 use crate::error;
 use module::Kernel;
 use monopour_contract::attributes;
-use monopour_ir::{Block, Diagnostics, Module, Op, Value};
+use monopour_ir::{Block, Diagnostics, Module, Op, Value, ops};
 use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
 use naga::back::{spv, wgsl};
 pub(crate) use scalars::size_bytes as scalar_bytes;
 pub(crate) use wide::{is_double, works_on_bits};
+
+/// A buffer in workgroup memory counts as a multiple of so many bytes.
+pub(crate) const WORKGROUP_UNIT_BYTES: u64 = 16;
 
 /// Translates one distributed kernel function of `module`.
 ///
@@ -108,6 +111,21 @@ fn translate(module: &Module, kernel_func: Op) -> Result<(GpuKernel, naga::Modul
         scalars,
     };
     Ok((kernel, naga))
+}
+
+/// Bytes of workgroup memory of a distributed kernel function, each of its buffers in whole units, as WebGPU counts them.
+///
+/// # Errors
+/// G0002.
+pub fn workgroup_bytes(kernel_func: Op) -> Result<u64, Diagnostics> {
+    let mut kernel = Kernel::new(kernel_func);
+    let mut total = 0u64;
+    for op in kernel_func.find_all(ops::memref::ALLOCA) {
+        if let Some(bytes) = memref::shared_bytes(&mut kernel, op)? {
+            total = total.saturating_add(bytes.next_multiple_of(WORKGROUP_UNIT_BYTES));
+        }
+    }
+    Ok(total)
 }
 
 fn workgroup_size(func: Op) -> Result<[u32; 3], Diagnostics> {

@@ -14,6 +14,10 @@ use std::collections::{BTreeSet, HashMap};
 /// An expression of the kernel function.
 pub(super) type Ex = Handle<Expression>;
 
+/// Most expressions within expressions in the text: writers and parsers of WGSL recurse, and naga's parser stops at 256 levels, of which
+/// each takes up to three.
+const MAX_DEPTH: u32 = 64;
+
 /// An MLIR value in naga.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lowered {
@@ -61,6 +65,8 @@ pub(super) struct Kernel<'c> {
     blocks: Vec<naga::Block>,
     /// First expression that no emit statement covers yet.
     emit_from: usize,
+    /// Per expression, the expressions within expressions that its text has at most.
+    depths: Vec<u32>,
     builtins: HashMap<BuiltIn, Ex>,
     values: HashMap<Value<'c>, Lowered>,
     buffers: HashMap<Value<'c>, Buffer>,
@@ -86,6 +92,7 @@ impl<'c> Kernel<'c> {
             function: Function::default(),
             blocks: vec![naga::Block::new()],
             emit_from: 0,
+            depths: Vec::new(),
             builtins: HashMap::new(),
             values: HashMap::new(),
             buffers: HashMap::new(),
@@ -154,7 +161,37 @@ impl<'c> Kernel<'c> {
         if expression.needs_pre_emit() || matches!(expression, Expression::SubgroupOperationResult { .. }) {
             return self.add_outside(expression);
         }
-        self.function.expressions.append(expression, Span::UNDEFINED)
+        let depth = 1 + self.depth_below(&expression);
+        let e = self.function.expressions.append(expression, Span::UNDEFINED);
+        self.depths.resize(e.index(), 0);
+        self.depths.push(depth);
+        if depth == MAX_DEPTH {
+            self.function.named_expressions.insert(e, "part".to_owned());
+            self.depths[e.index()] = 0;
+        }
+        e
+    }
+    /// Expressions within expressions that the text of this one has.
+    fn depth_below(&self, expression: &Expression) -> u32 {
+        let of = |e: &Ex| self.depths.get(e.index()).copied().unwrap_or(0);
+        let most = |all: &[Ex]| all.iter().map(of).max().unwrap_or(0);
+        match expression {
+            Expression::Binary { left, right, .. } => most(&[*left, *right]),
+            Expression::Select { condition, accept, reject } => most(&[*condition, *accept, *reject]),
+            Expression::Math { arg, arg1, arg2, arg3, .. } => {
+                of(arg).max(most(&[arg1, arg2, arg3].into_iter().flatten().copied().collect::<Vec<_>>()))
+            }
+            Expression::Compose { components, .. } => most(components),
+            Expression::Access { base, index } => most(&[*base, *index]),
+            Expression::Unary { expr: e, .. }
+            | Expression::As { expr: e, .. }
+            | Expression::Splat { value: e, .. }
+            | Expression::Swizzle { vector: e, .. }
+            | Expression::AccessIndex { base: e, .. }
+            | Expression::Load { pointer: e }
+            | Expression::Relational { argument: e, .. } => of(e),
+            _ => 0,
+        }
     }
     /// Adds an expression outside of emit ranges, as literals, variables and results of statements must be.
     fn add_outside(&mut self, expression: Expression) -> Ex {

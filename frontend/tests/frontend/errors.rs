@@ -247,7 +247,8 @@ fn tile_with<'c>(
     fuse::run(&module)?;
     let schedule = Module::parse(module.context(), schedule.as_bytes(), "schedule.mlir").expect("parses");
     let before = module.op().to_string();
-    let options = TileOptions { target: target.clone(), schedule: Some(schedule), tuning: None };
+    let options =
+        TileOptions { target: target.clone(), schedule: Some(schedule), tuning: None, effort: Default::default() };
     if let Err(errors) = tile::run(&module, &options) {
         assert_eq!(module.op().to_string(), before, "a failing schedule leaves the module whole");
         return Err(errors);

@@ -35,7 +35,7 @@ pub fn compile_module<'c>(module: Module<'c>, target: &TargetDescription) -> Mod
     reparses(&module);
     fuse::run(&module).expect("fuses");
     reparses(&module);
-    let options = TileOptions { target: target.clone(), schedule: None, tuning: None };
+    let options = TileOptions { target: target.clone(), schedule: None, tuning: None, effort: Default::default() };
     tile::run(&module, &options).expect("tiles");
     reparses(&module);
     place::run(&module, target).expect("places");

@@ -29,8 +29,11 @@ fn chain(sizes: &[usize]) -> String {
 fn tiled(sizes: &[usize], target: &TargetDescription) -> TileReport {
     let module = import_text(&chain(sizes)).expect("imports").module;
     fuse::run(&module).expect("fuses");
-    let report =
-        tile::run(&module, &TileOptions { target: target.clone(), schedule: None, tuning: None }).expect("tiles");
+    let report = tile::run(
+        &module,
+        &TileOptions { target: target.clone(), schedule: None, tuning: None, effort: Default::default() },
+    )
+    .expect("tiles");
     assert_eq!(dispatches(&module).len(), sizes.len(), "a dispatch per layer");
     report
 }

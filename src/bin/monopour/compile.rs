@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use crate::inputs;
 use crate::progress::Progress;
 use crate::source::{self, SourceArgs};
-use clap::Args;
-use monopour::options::Tuning;
+use clap::{Args, ValueEnum};
+use monopour::options::{Effort, Tuning};
 use monopour::pipeline::{Compiled, PHASES};
 use monopour::program::{GpuDescription, Signature};
 use monopour::runtime::{Device, DeviceChoice};
@@ -49,6 +49,9 @@ pub struct CompileArgs {
     /// model's that are clearly faster. What was measured before is not measured again. Inputs are random.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "60")]
     tune: Option<u64>,
+    /// How long drivers may take to compile a kernel: with `max` about twice as long where it runs faster for it.
+    #[arg(long, value_enum, default_value_t = Work::Default)]
+    effort: Work,
     /// Verify the IR after every phase.
     #[arg(long)]
     verify: bool,
@@ -60,6 +63,13 @@ pub struct CompileArgs {
     quiet: bool,
     #[command(flatten)]
     source: SourceArgs,
+}
+
+/// The effort, by its name on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Work {
+    Default,
+    Max,
 }
 
 fn emit_help() -> String {
@@ -79,6 +89,10 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     let mut options = source::options(&args.source, &source::targets(&args.target)?)?;
     options.schedule = args.schedule.clone();
     options.verify = args.verify;
+    options.effort = match args.effort {
+        Work::Default => Effort::Default,
+        Work::Max => Effort::Max,
+    };
     options.dump_after = args.dump_after.iter().chain(&args.emit).cloned().collect();
     // Dumps are printed where the bar would be.
     let progress = Progress::new(source::steps(options.targets.len()), args.quiet || args.dump_after_each_pattern);

@@ -152,6 +152,22 @@ fn devices() -> Vec<Case> {
             cases.push(given(text).about(format!("{limit} of {value}")));
         }
     }
+    let groups = |most: u32| with(&|gpu| gpu["limits"]["max_workgroups_per_dimension"] = most.into());
+    cases.push(given(groups(65_534)).about("too few workgroups in a row"));
+    let five = "func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: tensor<8xf32>, %d: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %r = linalg.map ins(%a, %b, %c, %d : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>)
+    (%p: f32, %q: f32, %s: f32, %t: f32, %o: f32) {
+      %u = arith.addf %p, %q : f32
+      %v = arith.mulf %s, %t : f32
+      %w = arith.addf %u, %v : f32
+      linalg.yield %w : f32
+    }
+  return %r : tensor<8xf32>
+}";
+    let buffers = with(&|gpu| gpu["limits"]["max_storage_buffers"] = 4.into());
+    let crowded = line("compile m.mlir -o m.mpr --target gpu:gpu.json", 1, "error[G0008]").file("m.mlir", five);
+    cases.push(crowded.file("gpu.json", buffers).about("one buffer more than the device binds"));
     cases.push(
         given(with(&|gpu| gpu["limits"]["max_workgroup_size"] = serde_json::json!([0, 0, 0]))).about("no workgroup"),
     );

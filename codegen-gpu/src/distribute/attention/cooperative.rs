@@ -11,6 +11,7 @@
 
 use super::super::code::Code;
 use super::super::evaluate::Evaluator;
+use super::super::locals;
 use super::super::matrices::{self, HALVES, MATRIX, SKEW, SUMS_SKEW};
 use super::plan::Plan;
 use super::softmax;
@@ -39,8 +40,9 @@ pub(super) fn fits(plan: &Plan<'_, '_>, evaluator: &Evaluator<'_, '_>, lanes: i6
 pub(super) fn bytes(plan: &Plan<'_, '_>, lanes: i64) -> u64 {
     let subgroups = plan.invocations / lanes;
     let halves = plan.block * (plan.form.size + plan.form.width + 2 * SKEW) + subgroups * MATRIX * (plan.block + SKEW);
-    let words = subgroups * MATRIX * (plan.block + SUMS_SKEW) + subgroups;
-    (halves * 2 + words * 4) as u64
+    let words = subgroups * MATRIX * (plan.block + SUMS_SKEW);
+    // A flag per subgroup; matrices are whole units.
+    ((halves * 2 + words * 4) as u64).saturating_add(locals::rounded(subgroups as u64 * 4).unwrap_or(u64::MAX))
 }
 
 /// The workgroup's memory.

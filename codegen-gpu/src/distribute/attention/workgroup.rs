@@ -5,6 +5,7 @@
 
 use super::super::code::Code;
 use super::super::evaluate::Evaluator;
+use super::super::locals;
 use super::plan::Plan;
 use super::softmax;
 use super::tile::{self, Spot, float, multiply_add, spot};
@@ -36,8 +37,9 @@ fn stride(plan: &Plan<'_, '_>) -> i64 {
 
 /// Bytes of workgroup memory.
 pub(super) fn bytes(plan: &Plan<'_, '_>) -> u64 {
-    let elements = all_rows(plan) * (stride(plan) + 3);
-    u64::try_from(elements).unwrap_or(u64::MAX / 4) * 4
+    let (all, most) = (all_rows(plan), u64::MAX >> 8);
+    let of = |elements: i64| u64::try_from(elements * 4).ok().and_then(locals::rounded).unwrap_or(most);
+    of(all * stride(plan)) + 3 * of(all)
 }
 
 /// The workgroup's memory: one value per row, and the scores of a block.

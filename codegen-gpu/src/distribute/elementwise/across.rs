@@ -11,6 +11,7 @@ use super::super::code::Code;
 use super::super::evaluate::{Evaluator, Reach};
 use super::super::fitted::FittedChoice;
 use super::super::groups::Group;
+use super::super::locals;
 use super::super::model::{Base, Operand, Size, Source, TileOp};
 use super::super::stride::Stride;
 use super::super::types::is_vector_float;
@@ -71,7 +72,7 @@ impl<'c> Across<'c> {
         let elements = down.facts.bound?.checked_mul(pitch)?;
         let bytes = |input: &Input| {
             let element = evaluator.model.slices[input.slice].element;
-            elements as u64 * element.element_size_bytes().unwrap_or(4).max(4)
+            locals::rounded(elements as u64 * element.element_size_bytes().unwrap_or(4).max(4)).unwrap_or(u64::MAX >> 8)
         };
         let fits = inputs.iter().map(bytes).sum::<u64>() <= u64::from(device.limits.max_workgroup_storage_bytes);
         let is_tile = group.sizes.iter().enumerate().all(is_other) && elements > 0;
