@@ -16,6 +16,7 @@ mod ends;
 mod example;
 mod explained;
 mod host;
+mod image_tiles;
 mod interpreted;
 mod long_models;
 #[path = "../../runtime/examples/serve/measure.rs"]
