@@ -1,5 +1,5 @@
 //! Depthwise convolutions and pools on CPUs: tiles of whole lines with pads of their own, or whole images with their channels side by
-//! side. Right values for each kind of line, and the same bits whatever the target's threads.
+//! side. Right values for each kind of line and each level of the CPU, and nothing copied.
 
 use crate::backend::from_runtime;
 use crate::host::{evaluated, f32s, ramp, run};
