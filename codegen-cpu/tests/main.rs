@@ -15,3 +15,4 @@ mod objects;
 mod panels;
 mod quantisation;
 mod vectorize;
+mod windows;

@@ -30,6 +30,10 @@ const TASK_CHANNELS: [i64; 2] = [256, 16];
 /// Output channels of a task that packs a line for them, and most bytes of their filters, a part of the second-level cache.
 const PACKED_CHANNELS: i64 = 256;
 const FILTER_BYTES: i64 = 512 << 10;
+/// Most elements of a line that is not cut.
+const LONGEST_LINE: i64 = 1_024;
+/// Most elements of a padded image of which a task puts the channels of a register side by side: two thirds of the first-level cache.
+const CHANNEL_PIXELS: i64 = 384;
 /// Columns of a task of a product of one row: a page of each row of the matrix.
 const STREAM_COLUMNS: i64 = 1_024;
 /// A loop without a dividing tile is cut all the same beyond this extent; the remainder of its last tile is not vectorised.
@@ -51,7 +55,9 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Ker
         KernelClass::Row => rows(dispatch, loops),
         KernelClass::Elementwise => contiguous(loops, TASK_ELEMENTS),
         KernelClass::Attention => attention(dispatch),
-        KernelClass::Generic | KernelClass::Column => contiguous(loops, LINE_ELEMENTS),
+        KernelClass::Generic | KernelClass::Column => {
+            pool(dispatch, loops).unwrap_or_else(|| contiguous(loops, LINE_ELEMENTS))
+        }
     };
     // Code generation chooses the register tiles.
     let register_tile = vec![1];
@@ -215,6 +221,11 @@ fn convolution(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> 
         .filter(|extents| is_narrow(op) && !found.channels.is_empty() || packs_line(op, &found, extents, cpu));
     let mut tile = vec![0; loops.extents.len()];
     found.batch.iter().chain(&found.image).for_each(|d| tile[*d] = 1);
+    if let (Some(lanes), Some(channel)) = (channel_lanes(op, cpu), found.depth.last()) {
+        found.image.iter().for_each(|d| tile[*d] = loops.extents[*d]);
+        tile[*channel] = lanes;
+        return finish(tile, loops);
+    }
     if let Some(line) = found.image.last() {
         tile[*line] = known_tile(loops.extents[*line], LINE);
     }
@@ -231,8 +242,58 @@ fn convolution(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> 
     }
     if blocks {
         [&found.image, &found.channels, &found.depth].iter().for_each(|dims| widen(dims, loops, &mut tile));
+    } else if let ([], [.., channel], [.., row, line]) = (&found.channels[..], &found.depth[..], &found.image[..]) {
+        planes([*channel, *row, *line], line_stride(op, &found).unwrap_or(0), loops, &mut tile);
     }
     finish(tile, loops)
+}
+
+/// The channels of a task of a depthwise convolution that puts them side by side (`channel_lanes.rs`): its lines are shorter than two
+/// registers, and padded images of a register's channels stay in the first-level cache.
+pub(crate) fn channel_lanes(op: Op, cpu: &CpuTarget) -> Option<i64> {
+    let found = products::convolution_loops(op)?;
+    let ([_, _], [channel], []) = (&found.image[..], &found.depth[..], &found.channels[..]) else { return None };
+    let (extents, lanes) = (linalg::loop_extents(op)?, lanes(op, cpu));
+    let element = op.result(0).ty().element();
+    let plain = element.float_width().is_some_and(|bits| bits >= 32)
+        && (0..2).all(|operand| op.operand(operand).ty().element() == element);
+    let before = found.image.iter().all(|d| channel < d) && found.batch.iter().all(|d| d < channel);
+    let shape = op.operand(found.input).ty().shape()?;
+    let [.., height, width] = shape[..] else { return None };
+    let line = extents[*found.image.last()?];
+    let known = extents.iter().all(|extent| *extent > 0) && height > 0 && width > 0;
+    let fits = height.saturating_mul(width) <= CHANNEL_PIXELS;
+    (plain && before && known && fits && lanes > 1 && line < 2 * lanes && extents[*channel] % lanes == 0)
+        .then_some(lanes)
+}
+
+/// Tile of a pool of images whose channels are in front.
+fn pool(dispatch: &Dispatch, loops: &Loops) -> Option<Vec<i64>> {
+    let op = dispatch.main();
+    let maps = linalg::indexing_maps(op)?;
+    let inputs = linalg::num_inputs(op);
+    let image = maps[..inputs].iter().find(|map| !map.is_projected_permutation())?;
+    let out = maps[inputs..].first()?.dim_positions().filter(|_| op == dispatch.root)?;
+    let [ref front @ .., channel, row, line] = out[..] else { return None };
+    let stride = image.results().last()?.linear(image.num_dims())?.factors[line];
+    let mut tile = vec![0; loops.extents.len()];
+    front.iter().for_each(|d| tile[*d] = 1);
+    planes([channel, row, line], stride, loops, &mut tile).then(|| finish(tile, loops))
+}
+
+/// Makes the tile of a depthwise convolution or a pool of whole lines, as many as the first-level cache holds beside their windows, and
+/// then of channels: tiles of few lines read those between them several times, and pad them.
+fn planes([channel, row, line]: [usize; 3], stride: i64, loops: &Loops, tile: &mut [i64]) -> bool {
+    let [channels, rows, width] = [channel, row, line].map(|d| loops.extents[d]);
+    if rows == DYNAMIC || channels == DYNAMIC || !(1..=LONGEST_LINE).contains(&width) || stride < 1 {
+        return false;
+    }
+    // Elements of the image for each line of the result.
+    let elements = width * stride * stride;
+    tile[line] = width;
+    tile[row] = known_tile(rows, (LINE_ELEMENTS / elements).max(1));
+    tile[channel] = known_tile(channels, (LINE_ELEMENTS / (elements * tile[row])).clamp(1, TASK_CHANNELS[1]));
+    true
 }
 
 /// Channels whose filters stay in the cache for all lines.

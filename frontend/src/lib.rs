@@ -37,6 +37,7 @@
 pub mod attention;
 mod block_graph;
 pub mod borders;
+mod channel_lanes;
 pub mod collapse_lines;
 mod deviation;
 mod dispatch;
@@ -63,6 +64,7 @@ pub mod onnx;
 mod packed_factors;
 mod padded_inputs;
 mod padded_results;
+mod pads;
 pub mod panels;
 pub mod place;
 mod products;

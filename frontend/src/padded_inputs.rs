@@ -12,9 +12,12 @@
 //!
 //! Requires: what [`crate::tile`] ensures. Ensures: the same.
 //! Limits: constants as pads; tiles of bounded size, at most [`MOST_ON_GPU`] or [`MOST_ON_CPU`] elements, in every padded
-//! dimension at least as long as its pads; dispatches of class contraction or convolution.
+//! dimension at least as long as its pads; dispatches of class contraction or convolution, and on CPUs generic ones
+//! (pools).
 
 use crate::borders::{filled_value, size_of_new};
+use crate::kernel_cpu;
+use crate::pads::Padded;
 use crate::rows_slice::affine;
 use crate::specialize;
 use crate::target::TargetDescription;
@@ -23,7 +26,7 @@ use monopour_ir::typed::tensor::{extract_slice, insert_slice};
 use monopour_ir::typed::{Index, Slice};
 use monopour_ir::{
     AffineExpr, AffineExprKind, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type,
-    Value, ops,
+    Use, Value, ops,
 };
 
 /// Most elements of a padded tile: it shares workgroup memory with nothing else.
@@ -36,19 +39,15 @@ const MOST_ON_CPU: i64 = 8_192;
 /// # Errors
 /// None of its own; what MLIR's op builders report.
 pub(crate) fn run(module: &Module, target: &TargetDescription) -> Result<(), Diagnostics> {
-    let most = match target {
-        TargetDescription::Gpu(_) => MOST_ON_GPU,
-        TargetDescription::Cpu(_) => MOST_ON_CPU,
-    };
     let mut rw = Rewriter::new(module.context());
     for insertion in module.op().find_all(ops::tensor::INSERT_SLICE) {
         let Some(padding) = Padding::of(insertion) else { continue };
         let readers: Vec<Op> = insertion.result(0).uses().into_iter().map(|u| u.op).collect();
-        if readers.is_empty() || !readers.iter().all(|reader| padding.fits(*reader, most)) {
+        if readers.is_empty() || !readers.iter().all(|reader| padding.fits(*reader, target)) {
             continue;
         }
         for reader in readers {
-            pad_tile(&padding, reader, &mut rw)?;
+            pad_tile(&padding, reader, target, &mut rw)?;
         }
         rw.erase(insertion);
         if padding.filled.result(0).is_unused() {
@@ -92,17 +91,25 @@ impl<'c> Padding<'c> {
     }
 
     /// Whether an op takes a tile of the padded tensor for a product.
-    fn fits(&self, reader: Op, most: i64) -> bool {
+    fn fits(&self, reader: Op, target: &TargetDescription) -> bool {
+        let most = match target {
+            TargetDescription::Gpu(_) => MOST_ON_GPU,
+            TargetDescription::Cpu(_) => MOST_ON_CPU,
+        };
         let (Some(slice), Some(dispatch)) = (Slice::of(reader), reader.ancestor(ops::scf::FORALL)) else {
             return false;
         };
         let choice = dispatch.attr(attributes::KERNEL).and_then(|a| KernelChoice::decode(|entry| a.field(entry)).ok());
-        let is_product = |class| matches!(class, KernelClass::Contraction | KernelClass::Convolution);
+        let has_windows = |class| match class {
+            KernelClass::Contraction | KernelClass::Convolution => true,
+            KernelClass::Generic => matches!(target, TargetDescription::Cpu(_)),
+            _ => false,
+        };
         let Some(sizes) = most_sizes(&slice).filter(|sizes| sizes.len() == self.dims.len()) else { return false };
         reader.is(ops::tensor::EXTRACT_SLICE)
             && reader.parent() == Some(dispatch)
             && reader.result(0).ty().shape().is_some_and(|shape| shape.len() == sizes.len())
-            && choice.is_some_and(|choice| is_product(choice.class))
+            && choice.is_some_and(|choice| has_windows(choice.class))
             && slice.strides.iter().all(|stride| *stride == Index::Static(1))
             && sizes.iter().product::<i64>() <= most
             && sizes.iter().zip(&self.dims).all(|(size, [low, _, high])| size >= low.max(high))
@@ -122,7 +129,20 @@ fn is_parameter(value: Value) -> bool {
 }
 
 /// Replaces a tile of the padded tensor by a padded tile of the input.
-fn pad_tile<'c>(padding: &Padding<'c>, tile: Op<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+fn pad_tile<'c>(
+    padding: &Padding<'c>,
+    tile: Op<'c>,
+    target: &TargetDescription,
+    rw: &mut Rewriter<'c>,
+) -> Result<(), Diagnostics> {
+    let lanes = match target {
+        TargetDescription::Gpu(_) => None,
+        // What is transposed first is padded afterwards.
+        TargetDescription::Cpu(cpu) => {
+            let turned = |reader: &Use| kernel_cpu::channel_lanes(reader.op, cpu).is_some();
+            Some(kernel_cpu::lanes(tile, cpu)).filter(|_| !tile.result(0).uses().iter().any(turned))
+        }
+    };
     let (loc, element) = (tile.location(), tile.result(0).ty().element());
     let (Some(slice), Some(most)) = (Slice::of(tile), Slice::of(tile).and_then(|slice| most_sizes(&slice))) else {
         return Ok(());
@@ -136,13 +156,19 @@ fn pad_tile<'c>(padding: &Padding<'c>, tile: Op<'c>, rw: &mut Rewriter<'c>) -> R
         inner.push(to);
         sizes.push(size);
     }
-    let ty = Type::tensor(&most, element, None);
-    let empty = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).results(&[ty]))?.result(0);
-    let filled = specialize::fill(padding.value, empty, loc, rw)?.result(0);
     let numbers: Vec<i64> = sizes.iter().map(|size| size.number()).collect();
     let ty = Type::tensor(&numbers, element, None);
     let part = rw.create(extract_slice(loc, padding.input, &Slice::new(source, sizes.clone()), ty))?.result(0);
-    let mut padded = rw.create(insert_slice(loc, part, filled, &Slice::new(inner, sizes)))?.result(0);
+    let place = Slice::new(inner, sizes);
+    let mut padded = match lanes {
+        Some(lanes) => Padded { part, place, shape: most.clone(), value: padding.value, lanes }.create(loc, rw)?,
+        None => {
+            let ty = Type::tensor(&most, element, None);
+            let empty = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).results(&[ty]))?.result(0);
+            let filled = specialize::fill(padding.value, empty, loc, rw)?.result(0);
+            rw.create(insert_slice(loc, part, filled, &place))?.result(0)
+        }
+    };
     if padded.ty() != tile.result(0).ty() {
         let zeros = vec![Index::Static(0); most.len()];
         let used = Slice::new(zeros, slice.sizes);
@@ -162,7 +188,10 @@ fn part<'c>(
 ) -> Result<[Index<'c>; 3], Diagnostics> {
     let at = match offset {
         _ if (low, high) == (0, 0) => return Ok([offset, Index::Static(0), size]),
-        Index::Static(at) => rw.const_index(at, loc),
+        Index::Static(at) => {
+            let (from, to) = ((at - low).clamp(0, extent), (low - at).max(0));
+            return Ok([from, to, (most - to).min(extent - from)].map(Index::Static));
+        }
         Index::Dynamic(at) => at,
     };
     let mut bound = |name, map: String, operands: &[Value<'c>]| affine(name, &map, operands, loc, rw);

@@ -29,7 +29,7 @@ use crate::kernel_cpu;
 use crate::target::TargetDescription;
 use crate::transforms::{self, Plan, SEQUENCE};
 use crate::tuning::{Tunable, Tuning};
-use crate::{grid, isolate, linalg, padded_inputs, padded_results, rows_tile};
+use crate::{channel_lanes, grid, isolate, linalg, padded_inputs, padded_results, rows_tile};
 use monopour_contract::{KernelClass, attributes};
 use monopour_ir::ops;
 use monopour_ir::parallel::{MANY, map_parts};
@@ -84,8 +84,9 @@ pub fn run(module: &Module, options: &TileOptions) -> Result<TileReport, Diagnos
     run_passes(clone.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
     finish(&clone)?;
     padded_inputs::run(&clone, &options.target)?;
-    if let TargetDescription::Cpu(_) = options.target {
+    if let TargetDescription::Cpu(cpu) = &options.target {
         padded_results::run(&clone)?;
+        channel_lanes::run(&clone, &|op| kernel_cpu::channel_lanes(op, cpu).unwrap_or(0))?;
     }
     replace_body(module, clone);
     log(module);

@@ -16,6 +16,7 @@ mod ends;
 mod example;
 mod explained;
 mod host;
+mod image_tiles;
 mod interpreted;
 mod limits;
 mod long_models;

@@ -6,6 +6,7 @@ use super::emit::CACHE_LINE_BYTES;
 use super::nest::{Access, Nest};
 use super::pack;
 use super::tiles::{self, Tiles};
+use super::windows;
 use monopour_contract::{WIDE_TILE_BITS, WIDE_TILE_REGISTERS};
 use monopour_ir::{Op, Type, Value, ops};
 use monopour_program::CpuTarget;
@@ -96,6 +97,11 @@ impl Choice {
     /// Whether the inputs are read from memory, not from panels.
     pub(super) fn reads_memory(&self) -> bool {
         self.line.is_none() && self.pack.is_none_or(|pack| pack.right.is_none() && pack.left.is_none())
+    }
+
+    /// Whether nothing is packed, and no terms are grouped.
+    pub(super) fn reads_plainly(&self) -> bool {
+        self.pack.is_none() && self.dots.is_none() && self.line.is_none_or(|line| line.packed.is_none())
     }
 
     /// Vector widths, longest first; a static remainder gets ever shorter ones.
@@ -217,6 +223,13 @@ fn tile(nest: &Nest, choice: &mut Choice, cpu: &CpuTarget) {
     let lines = nest.loops[choice.dim].extent.filter(|_| windows || interleaved);
     choice.line = choice.rows.zip(lines).map(|((d, _), extent)| {
         let vectors = (extent + choice.lanes - 1) / choice.lanes;
+        if shares.is_none() && windows::is_small(nest) && windows::overlapping(nest, d).is_some() {
+            return Line {
+                vectors: 1,
+                rows: (d, even(available, windows::most_rows(accumulators(nest, cpu)))),
+                packed: None,
+            };
+        }
         let line = line((d, available.min(most_rows(nest, d, choice.dim))), available, vectors, room);
         Line { packed: pack::line(nest, choice, line.rows, vectors * choice.lanes), ..line }
     });

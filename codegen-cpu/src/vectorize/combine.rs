@@ -1,6 +1,7 @@
 //! The combining op of a reduction: associative and commutative.
 
 use super::nest::Nest;
+use monopour_ir::bodies::constant;
 use monopour_ir::typed::arith::CmpFPredicate;
 use monopour_ir::{Associative, Attr, Op, Type, Value, ops};
 
@@ -29,6 +30,15 @@ impl<'c> Combiner<'c> {
         }
     }
 
+    /// The comparison that an accumulator passes to stay, of ops that pass NaNs on.
+    pub(super) fn outlasts(&self) -> Option<CmpFPredicate> {
+        match self.op.name() {
+            ops::arith::MAXIMUMF => Some(CmpFPredicate::Ogt),
+            ops::arith::MINIMUMF => Some(CmpFPredicate::Olt),
+            _ => None,
+        }
+    }
+
     /// The neutral element, which lanes are initialised with otherwise.
     pub(super) fn neutral(&self) -> Attr<'c> {
         self.kind.identity(self.ty())
@@ -53,4 +63,9 @@ fn combiner<'c>(nest: &Nest<'c>, output: usize, yielded: Value<'c>) -> Option<Co
     let once = accumulator.uses().len() == 1 && yielded.uses().len() == 1;
     let side = op.operands().iter().position(|v| *v == accumulator)?;
     once.then(|| Combiner { op, kind, term: op.operand(1 - side) })
+}
+
+/// Whether a value is a constant float other than NaN.
+pub(super) fn is_number(value: Value) -> bool {
+    constant(value).is_some_and(|value| !value.is_nan())
 }

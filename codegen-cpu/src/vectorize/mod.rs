@@ -22,6 +22,7 @@
 //!
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
 //! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels), `dots` (those of narrow integers) and `tiles` (AMX),
+//! `windows` (small ones, written out),
 //! `ahead` (what is fetched early), `merge` (fills and epilogues), `body`, `combine` and `emit` (builders), `instructions` (exp
 //! and division on AVX-512).
 
@@ -41,6 +42,7 @@ mod streams;
 mod sums;
 mod tiles;
 mod transposes;
+mod windows;
 mod zips;
 
 use crate::abi;

@@ -19,6 +19,7 @@ use super::form::Form;
 use super::nest::{Access, Loop, Nest, Operand};
 use super::pack::{self, OTHER_POSITIONS, Panels, is_whole};
 use super::tiles::{COLUMNS, Grid, Held, Tiles};
+use super::windows::{self, Extremes, Step};
 use monopour_ir::{Value, ops};
 use monopour_program::CpuTarget;
 
@@ -398,6 +399,13 @@ impl<'c, 'a> Tile<'c, 'a> {
         rows: Vec<Vec<Position<'c>>>,
         state: &[Value<'c>],
     ) -> Vec<Value<'c>> {
+        if loops.len() > 1
+            && loops.len() == self.nest.reductions().len()
+            && let Some((row, _)) = self.choice.rows.filter(|_| self.choice.reads_plainly())
+            && let Some(steps) = windows::steps(self.nest, row, &rows)
+        {
+            return self.window(e, &steps, state);
+        }
         let Some((dim, inner)) = loops.split_first() else {
             Ahead { nest: self.nest, choice: self.choice, block: self.block, width: self.width }.fetch(e, &rows);
             let (mut cache, n) = (vec![], self.slots.len());
@@ -415,6 +423,24 @@ impl<'c, 'a> Tile<'c, 'a> {
         })
     }
 
+    /// The reductions of a small window.
+    fn window(&self, e: &mut Emit<'c>, steps: &[Step<'c>], state: &[Value<'c>]) -> Vec<Value<'c>> {
+        let (mut cache, mut state, n) = (vec![], state.to_vec(), self.slots.len());
+        let mut extremes = Extremes::of(self.nest, state.len()).filter(|_| n == 1);
+        for Step { row, at } in steps {
+            if let Some(extremes) = &mut extremes {
+                let term = self.values(e, at, &[], &mut cache, &[extremes.term()])[0];
+                state[*row] = extremes.add(e, *row, state[*row], term);
+                continue;
+            }
+            let part = row * n..(row + 1) * n;
+            let next = self.row(e, at, &state[part.clone()], &mut cache);
+            state.splice(part, next);
+        }
+        let Some(mut extremes) = extremes else { return state };
+        state.iter().enumerate().map(|(row, sum)| extremes.finish(e, row, *sum)).collect()
+    }
+
     /// One copy of the body. `cache` holds loads shared with other rows.
     fn row(
         &self,
@@ -427,6 +453,18 @@ impl<'c, 'a> Tile<'c, 'a> {
             let sum = accumulators[0];
             return vec![self.add_dots(e, dots, at, sum, cache)];
         }
+        self.values(e, at, accumulators, cache, &self.nest.yielded())
+    }
+
+    /// Values of the body at a place.
+    fn values(
+        &self,
+        e: &mut Emit<'c>,
+        at: &[Position<'c>],
+        accumulators: &[Value<'c>],
+        cache: &mut Cache<'c>,
+        wanted: &[Value<'c>],
+    ) -> Vec<Value<'c>> {
         let mut values = Values::new();
         for (i, input) in self.nest.inputs.iter().enumerate() {
             let arg = self.nest.body.arg(i);
@@ -438,8 +476,8 @@ impl<'c, 'a> Tile<'c, 'a> {
             values.insert(self.nest.output_arg(*output), *value);
         }
         let place = Place { at, dim: self.choice.dim, width: self.width };
-        let yielded = body::emit(e, self.nest, place, &mut values, &self.nest.yielded());
-        yielded.into_iter().map(|v| e.splat(v, self.width)).collect()
+        let wanted = body::emit(e, self.nest, place, &mut values, wanted);
+        wanted.into_iter().map(|v| e.splat(v, self.width)).collect()
     }
 
     /// Adds the products of a group. A row's group serves all vectors, a vector's groups all rows.
@@ -475,9 +513,7 @@ impl<'c, 'a> Tile<'c, 'a> {
         at: &[Position<'c>],
         cache: &mut Cache<'c>,
     ) -> Value<'c> {
-        let rows = [self.choice.rows, self.choice.more_rows].into_iter().flatten();
-        let dims = rows.map(|(dim, _)| dim).chain([self.choice.dim]);
-        let here: Vec<i64> = dims.filter(|dim| input.uses(*dim)).map(|dim| at[dim].offset).collect();
+        let here = windows::offsets(input, at);
         if let Some((_, value)) = cache.iter().find(|(key, _)| key.0 == i && key.1 == here) {
             return *value;
         }

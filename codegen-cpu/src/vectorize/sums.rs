@@ -19,7 +19,6 @@ use super::combine::{self, Combiner};
 use super::emit::{Emit, Position, Width};
 use super::form::Form;
 use super::nest::Nest;
-use monopour_ir::bodies::constant;
 use monopour_ir::{Value, ops};
 use monopour_program::CpuTarget;
 
@@ -217,7 +216,7 @@ impl<'c> Sum<'c, '_> {
     /// `sum` is the accumulator, or a part of it.
     fn combine(&self, e: &mut Emit<'c>, output: usize, sum: Value<'c>, term: Value<'c>) -> Value<'c> {
         let combiner = &self.combiners[output];
-        match combiner.outdoes().filter(|_| self.nest.start.is_some_and(is_number)) {
+        match combiner.outdoes().filter(|_| self.nest.start.is_some_and(combine::is_number)) {
             // No accumulator is NaN: a comparison, which picks it where the term is.
             Some(predicate) => {
                 let picks = e.compare(predicate, term, sum);
@@ -247,9 +246,4 @@ impl<'c> Sum<'c, '_> {
         }
         self.combine(e, output, *rest, vector)
     }
-}
-
-/// Whether a value is a constant float other than NaN.
-fn is_number(value: Value) -> bool {
-    constant(value).is_some_and(|value| !value.is_nan())
 }

@@ -6,13 +6,14 @@
 //!   for u in 0 .. L: out[i + u, j .. j + L] = body(columns[u], ..)
 //! ```
 //!
-//! What is left of either loop is loaded element by element.
+//! What is left of either loop is a square that begins in the one before it, or else is loaded element by element.
 
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, widest_bits};
-use super::emit::{Emit, Position, Width};
+use super::emit::{Emit, Position, Segment, Width};
 use super::form::Form;
-use super::nest::{Access, Nest};
+use super::merge;
+use super::nest::{Access, Nest, Operand};
 use super::pack;
 use monopour_ir::Value;
 use monopour_program::CpuTarget;
@@ -47,7 +48,8 @@ impl Form for Transposes {
         let input = crossing(nest, choice.dim).expect("invariant: the plan found it");
         let order = (0..nest.loops.len()).rev().filter(|d| *d != choice.dim && *d != rows).collect();
         let mut at = vec![Position::at(0); nest.loops.len()];
-        Squares { nest, dim: choice.dim, lanes: choice.lanes, rows, input }.outer(e, order, &mut at);
+        let is_move = is_move(nest);
+        Squares { nest, dim: choice.dim, lanes: choice.lanes, rows, input, is_move }.outer(e, order, &mut at);
     }
 }
 
@@ -57,6 +59,14 @@ fn crossing(nest: &Nest, dim: usize) -> Option<usize> {
     strided.next().filter(|_| strided.next().is_none())
 }
 
+/// Whether the outputs do not depend on what is in them: each input lies in another buffer.
+fn is_move(nest: &Nest) -> bool {
+    let apart = |o: &Operand| {
+        !o.is_memory() || nest.outputs.iter().all(|output| merge::in_other_buffers(o.value, output.value))
+    };
+    (0..nest.outputs.len()).all(|output| nest.output_arg(output).is_unused()) && nest.inputs.iter().all(apart)
+}
+
 struct Squares<'c, 'a> {
     nest: &'a Nest<'c>,
     dim: usize,
@@ -64,15 +74,20 @@ struct Squares<'c, 'a> {
     /// The loop along which the input is contiguous.
     rows: usize,
     input: usize,
+    /// Whether no output is read, nor memory that one may lie in.
+    is_move: bool,
 }
 
 impl<'c> Squares<'c, '_> {
     /// The loops in `order`, the last first, then the squares.
     fn outer(&self, e: &mut Emit<'c>, mut order: Vec<usize>, at: &mut [Position<'c>]) {
         let next = order.pop();
-        let sizes: &[i64] = if next.is_some() { &[1] } else { &[self.lanes, 1] };
         let dim = next.unwrap_or(self.dim);
-        for segment in e.segments(&self.nest.loops[dim], sizes) {
+        let segments = match next {
+            Some(_) => vec![e.whole(&self.nest.loops[dim])],
+            None => self.segments(e, dim),
+        };
+        for segment in segments {
             e.for_each(segment, &[], &mut |e, here, _| {
                 at[dim] = here;
                 match next {
@@ -84,10 +99,22 @@ impl<'c> Squares<'c, '_> {
         }
     }
 
+    /// Squares, and what is left of a loop: one that begins in the square before it, where elements may be written twice.
+    fn segments(&self, e: &mut Emit<'c>, dim: usize) -> Vec<Segment<'c>> {
+        let sizes = [self.lanes, 1];
+        match self.is_move {
+            true => e.segments_twice(&self.nest.loops[dim], &sizes, self.lanes),
+            false => e.segments(&self.nest.loops[dim], &sizes),
+        }
+    }
+
     /// The rows of `width` elements.
     fn lines(&self, e: &mut Emit<'c>, at: &mut [Position<'c>], width: Width) {
-        let sizes: &[i64] = if width == self.lanes { &[self.lanes, 1] } else { &[1] };
-        for segment in e.segments(&self.nest.loops[self.rows], sizes) {
+        let segments = match width == self.lanes {
+            true => self.segments(e, self.rows),
+            false => vec![e.whole(&self.nest.loops[self.rows])],
+        };
+        for segment in segments {
             e.for_each(segment, &[], &mut |e, here, _| {
                 at[self.rows] = here;
                 let columns = if segment.step > 1 { self.square(e, at) } else { vec![] };

@@ -13,6 +13,8 @@ use tracing::{Level, enabled, trace};
 /// Multiplications of a convolution, by windows and of single elements, that gain as much as copying one element to another
 /// layout costs (measured: a quarter and a tenth of the time of 90 multiplications per ns, beside 0.5 ns per element).
 const WORK_PER_ELEMENT: [i64; 2] = [180, 400];
+/// Multiplications that take as long as copying an element.
+const ALL_WORK_PER_ELEMENT: i64 = 45;
 /// As much faster are products of 8 bits.
 const FASTER_IN_BYTES: i64 = 4;
 /// Fewest channels, and bytes of each, of a plain image that a convolution does not read: a step of its sum is in another
@@ -53,7 +55,7 @@ pub(super) fn unshare<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) {
 
 /// Decides for all images of a module.
 pub(super) fn decide<'c>(module: &'c Module<'c>, cpu: &CpuTarget) -> Decided<'c> {
-    let mut groups = Groups::default();
+    let mut groups = Groups { lanes: i64::from(cpu.vector_bits) / 32, ..Groups::default() };
     for function in module.functions() {
         for op in function.nested(WalkOrder::Pre).into_iter().filter(|op| *op != function) {
             let top = op.parent() == Some(function);
@@ -67,7 +69,7 @@ pub(super) fn decide<'c>(module: &'c Module<'c>, cpu: &CpuTarget) -> Decided<'c>
             }
         }
     }
-    groups.finish(i64::from(cpu.vector_bits) / 32)
+    groups.finish()
 }
 
 /// Whether a value is an image that may get another layout.
@@ -117,6 +119,8 @@ pub(super) fn channel_loop(map: AffineMap) -> Option<usize> {
 /// Groups of values, by union and find.
 #[derive(Default)]
 struct Groups<'c> {
+    /// Elements of a register.
+    lanes: i64,
     ids: HashMap<Value<'c>, usize>,
     values: Vec<Value<'c>>,
     parents: Vec<usize>,
@@ -283,7 +287,9 @@ impl<'c> Groups<'c> {
             let per_element = WORK_PER_ELEMENT[usize::from(!windows)];
             let work = if bytes { work / FASTER_IN_BYTES } else { work };
             // An image of halves would be widened for each vector of channels that its elements meet.
-            if op.operands().iter().all(|v| is_stored_alike(v.ty())) { work / per_element } else { 0 }
+            let alike = op.operands().iter().all(|v| is_stored_alike(v.ty()));
+            let idle = if windows || bytes { 0 } else { self.idle_work(result, work) };
+            if alike { work / per_element + idle / ALL_WORK_PER_ELEMENT } else { 0 }
         } else if windows && sums {
             elements(result) / RESULTS_PER_ELEMENT
         } else {
@@ -292,9 +298,18 @@ impl<'c> Groups<'c> {
         self.gain(result, gain);
     }
 
+    /// Multiplications of lanes that a plain image leaves empty: its elements are no whole registers.
+    fn idle_work(&self, result: Value<'c>, work: i64) -> i64 {
+        let shape = result.ty().shape().unwrap_or_default();
+        let [_, height, width] = parts(&shape).1;
+        let (pixels, lanes) = (height.saturating_mul(width).max(1), self.lanes.max(1));
+        work.saturating_mul((lanes - pixels % lanes) % lanes) / pixels
+    }
+
     /// The groups that gain. What a convolution reads of a group that does not is copied, which costs those that it belongs
     /// to: until no group stops to gain by it.
-    fn finish(self, lanes: i64) -> Decided<'c> {
+    fn finish(self) -> Decided<'c> {
+        let lanes = self.lanes;
         let roots: Vec<usize> = (0..self.values.len()).map(|id| self.root(id)).collect();
         let of = |value: &Value<'c>| self.ids.get(value).map(|id| roots[*id]);
         let mut gains: HashMap<usize, i64> = HashMap::new();

@@ -22,6 +22,7 @@
 //! Limits: known sizes but of batches, constant filters, integers, and floats of 32 bits and more. Everything that is not known
 //! to follow (returns, reshapes, calls, nested regions) reads a copy in the old layout.
 
+mod filters;
 mod groups;
 mod rewrite;
 mod wide;
@@ -71,8 +72,8 @@ pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Resul
     wide::run(module, &mut rw)?;
     groups::unshare(module, &mut rw);
     let decided = groups::decide(module, cpu);
-    if decided.layouts.is_empty() {
-        return Ok(());
+    if !decided.layouts.is_empty() {
+        rewrite::run(&decided, weights, &mut rw)?;
     }
-    rewrite::run(&decided, weights, &mut rw)
+    filters::run(module, weights, cpu, &mut rw)
 }
