@@ -6,6 +6,9 @@ use super::skyline::{above, covers};
 use crate::index::{BufferId, IndexVec};
 use crate::liveness::Interval;
 
+/// So many neighbours are sorted at once.
+const FEW_NEIGHBOURS: usize = 64;
+
 /// A buffer with its place. Offsets lie here, beside each other: a pass looks at millions of them.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
@@ -70,29 +73,60 @@ impl Placed {
     }
 
     /// The offset at which `size` bytes fit in all of `live`, which begins at a point.
+    ///
+    /// The lowest gap is sought from below: buffers above it are not sorted.
     pub(super) fn gap(&mut self, live: Interval, size: u64, fit: Fit) -> u64 {
         let mut neighbours = std::mem::take(&mut self.neighbours);
         neighbours.clear();
         neighbours.extend(self.entries(live).map(|entry| (entry.offset, entry.end)));
-        neighbours.sort_unstable();
-        let (mut end, mut best) = (0_u64, None);
-        for &(at, next) in &neighbours {
-            let room = at.saturating_sub(end);
-            if at >= end && room >= size && best.is_none_or(|(least, _)| room < least) {
-                best = Some((room, end));
-                if matches!(fit, Fit::First) {
-                    break;
-                }
+        let mut gaps = Gaps { size, fit, end: 0, best: None };
+        let mut rest = &mut neighbours[..];
+        for part in [8, 3, 1] {
+            let count = if rest.len() <= FEW_NEIGHBOURS { rest.len() } else { rest.len() / part };
+            if count < rest.len() {
+                rest.select_nth_unstable_by_key(count, |(offset, _)| *offset);
             }
-            end = end.max(next);
+            let (low, high) = rest.split_at_mut(count);
+            low.sort_unstable_by_key(|(offset, _)| *offset);
+            if gaps.seek(low) {
+                break;
+            }
+            rest = high;
         }
         self.neighbours = neighbours;
-        best.map_or(end, |(_, at)| at)
+        gaps.best.map_or(gaps.end, |(_, at)| at)
     }
 
     /// How many buffers the last gap was sought among.
     pub(super) fn looked_at(&self) -> u64 {
         self.neighbours.len() as u64
+    }
+}
+
+/// The gaps between buffers, from the lowest offset up.
+struct Gaps {
+    size: u64,
+    fit: Fit,
+    /// Where the buffers that were seen end.
+    end: u64,
+    /// The room and the offset of the best gap.
+    best: Option<(u64, u64)>,
+}
+
+impl Gaps {
+    /// Goes on with the next buffers, sorted; whether no other gap is better.
+    fn seek(&mut self, neighbours: &[(u64, u64)]) -> bool {
+        for &(at, next) in neighbours {
+            let room = at.saturating_sub(self.end);
+            if at >= self.end && room >= self.size && self.best.is_none_or(|(least, _)| room < least) {
+                self.best = Some((room, self.end));
+                if matches!(self.fit, Fit::First) {
+                    return true;
+                }
+            }
+            self.end = self.end.max(next);
+        }
+        false
     }
 }
 
