@@ -123,7 +123,7 @@ fn place_many(instance: &Instance, pairs: u64) -> Placement {
     let mut rest = PAIRS;
     for strategy in [Strategy::Size, Strategy::Scale, Strategy::Area, Strategy::Pressure] {
         let mut placement = place_in_gaps(instance, &strategy.order(instance), Fit::First);
-        rest = Repair::new(instance, &mut placement, rest.saturating_sub(pairs).max(PAIRS)).run();
+        rest = Repair::new(instance, &mut placement, rest.saturating_sub(pairs).max(PAIRS / 4)).run();
         best.improve(placement);
         if best.peak_bytes == instance.lower_bound_bytes || rest < pairs {
             break;
