@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// One target of a compilation: a GPU or a CPU by its description.
 pub use monopour_frontend::TargetDescription;
 
-/// Measured choices of kernels.
 pub use monopour_frontend::Effort;
+/// Measured choices of kernels.
 pub use monopour_frontend::tuning::Tuning;
 
 /// `gpu` or `cpu`.

@@ -212,7 +212,9 @@ pub(crate) fn improve<'c>(
     };
     search.run(&candidates)?;
     let Search { kept, remarks: reasons, .. } = search;
-    remarks.into_iter().for_each(|remarks| remarks.append(reasons.clone()));
+    if let Some(remarks) = remarks {
+        remarks.append(reasons);
+    }
     Ok(kept)
 }
 

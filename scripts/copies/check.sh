@@ -61,7 +61,7 @@ check programs whole copies::
 check squares whole three_residual_layers three_products_of_a_donated_input eight_products_are_alive what_is_put_together \
   rows_are_added_to_the_next
 check attention attention
-check families whole minimal:: minimal_results:: minimal_tiles:: minimal_orders::
+check families whole minimal:: minimal_places:: minimal_results:: minimal_tiles:: minimal_orders::
 check functions facts parts_that_are_known_apart
 check exhaustive facts decisions_cost_least rules_are_near
 check bounds facts bounds:: small_plans_are_the_best
