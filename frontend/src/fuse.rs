@@ -294,7 +294,13 @@ pub(crate) fn unshare<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) {
 /// overwrites it.
 fn place_of_use<'c>(op: Op<'c>) -> Option<Op<'c>> {
     let [used] = op.results().first()?.uses()[..] else { return None };
-    let is_overwritten = !used.op.is(ops::linalg::GENERIC) || used.index >= linalg::num_inputs(used.op);
+    // A fill in a loop is repeated.
+    let is_overwritten = match used.op.name() {
+        _ if op.is(ops::tensor::EMPTY) => true,
+        ops::tensor::INSERT_SLICE => used.index == 1,
+        ops::tensor::EXTRACT_SLICE => false,
+        _ => !linalg::is_structured(used.op) || used.index >= linalg::num_inputs(used.op),
+    };
     let around: Vec<Op> = std::iter::successors(Some(used.op), |op| op.parent()).collect();
     let beside = around.iter().position(|around| around.block() == op.block())?;
     let is_entered = |op: &&Op| match op.name() {

@@ -2,7 +2,7 @@
 //! of their own, in that of the other branch. Each program has a twin that must copy.
 
 use crate::host::{index, raw};
-use crate::minimal::{Case, Copies, check_family};
+use crate::minimal::{AXES, Case, Copies, ELEMENTS, check_family};
 use crate::minimal_results::{Sizes, family, turned};
 use monopour::program::DType;
 use monopour::runtime::HostTensor;
@@ -47,9 +47,13 @@ fn joined(sizes: &Sizes, (trips, is_first): (i64, bool), is_twin: bool) -> Case 
 #[test]
 fn what_loops_make_of_an_input_is_made_where_it_is_joined() {
     // Two buffers are exchanged by a loop of dynamic size: its result is in one of its own.
-    let place = |sizes: &Sizes, parameter, is_twin| joined(&Sizes { dynamic: false, ..*sizes }, parameter, is_twin);
-    let parameters = [(0, true), (0, false), (1, true), (1, false), (3, true), (2, false)];
-    check_family(family(6, &parameters, place), 10);
+    let mut cases = vec![];
+    for ((rank, axis), element) in AXES.into_iter().flat_map(|place| ELEMENTS.map(|element| (place, element))) {
+        let sizes = Sizes { rank, axis, size: 6, element, dynamic: false };
+        let parameters = (0..5).flat_map(|trips| [true, false].map(|is_first| (trips, is_first)));
+        cases.extend(parameters.flat_map(|parameter| [false, true].map(|is_twin| joined(&sizes, parameter, is_twin))));
+    }
+    check_family(cases, 10);
 }
 
 /// A loop makes its tensor in one that is shared with an op before it, as it is once equal ops are merged. Twin: what the loop begins
