@@ -43,7 +43,7 @@ fn run(compiler: &[&str], link: &[&str], prefix: &[&str], runs: u32) {
         Err(error) => return println!("skipped: no {} ({error})", compiler[0]),
     };
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let artifact = Path::new(ROOT).join("../tests/artifacts/version-8.mpr");
+    let artifact = Path::new(ROOT).join("../tests/artifacts/version-9.mpr");
     let mut line = prefix.iter().map(std::ffi::OsString::from).collect::<Vec<_>>();
     line.extend([program.clone().into(), artifact.into(), runs.to_string().into()]);
     let mut command = Command::new(&line[0]);

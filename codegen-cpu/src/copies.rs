@@ -11,6 +11,7 @@ use monopour_ir::ops;
 use monopour_ir::{
     Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value,
 };
+use monopour_program::{CopiedSize, DispatchCopies};
 
 /// Turns strided copies into loops.
 ///
@@ -30,9 +31,8 @@ pub(crate) fn run(module: &Module) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// Number of copies from one argument of a kernel to another, and their bytes per dispatch: `monopour.copied_bytes`, else
-/// those of the whole destination.
-pub(crate) fn count<'c>(kernel: Op<'c>) -> (u32, u64) {
+/// Copies from one argument of a kernel to another: of the bytes or sizes that the copy states, else of the whole destination.
+pub(crate) fn count<'c>(kernel: Op<'c>) -> DispatchCopies {
     let base_of = |mut value: Value<'c>| loop {
         match value.defining_op() {
             Some(op) if op.num_operands() > 0 && op.operand(0).ty().is_memref() => value = op.operand(0),
@@ -40,15 +40,19 @@ pub(crate) fn count<'c>(kernel: Op<'c>) -> (u32, u64) {
             None => return Some(value).filter(|v| v.as_block_arg().is_some_and(|(b, _)| Some(b) == kernel.body())),
         }
     };
-    let mut total = (0, 0);
+    let mut total = DispatchCopies::default();
     if !abi::is_kernel(kernel) {
         return total;
     }
     for copy in kernel.find_all(ops::memref::COPY) {
         if let (Some(_), Some(to)) = (base_of(copy.operand(0)), base_of(copy.operand(1))) {
+            total.count += 1;
+            if let Some(sizes) = copy.attr(attributes::COPIED_SIZES).and_then(|a| a.as_int_lists()) {
+                total.sizes.push(sizes.iter().filter_map(|list| CopiedSize::from_list(list)).collect());
+                continue;
+            }
             let known = copy.attr(attributes::COPIED_BYTES).and_then(|a| u64::try_from(a.as_int()?).ok());
-            let bytes = known.or_else(|| to.ty().static_size_bytes()).unwrap_or(0);
-            total = (total.0 + 1, total.1 + bytes);
+            total.bytes += known.or_else(|| to.ty().static_size_bytes()).unwrap_or(0);
         }
     }
     total

@@ -102,14 +102,12 @@ pub fn kernels(module: &Module) -> Result<Vec<CpuKernel>, Diagnostics> {
 
 fn kernel(func: Op) -> Result<CpuKernel, Diagnostic> {
     let signature = abi::kernel_signature(func)?;
-    let (copies, copied_bytes) = crate::copies::count(func);
     Ok(CpuKernel {
         symbol: func.symbol_name().unwrap_or_default(),
         args: signature.args as u32,
         scalars: signature.scalars.len() as u32,
         ids: signature.ids as u32,
-        copies,
-        copied_bytes,
+        copies: crate::copies::count(func),
     })
 }
 

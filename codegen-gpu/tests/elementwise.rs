@@ -247,14 +247,14 @@ fn a_copy_is_counted() {
     let (x, y) = (buffer(&[4, 8]), buffer(&[4, 8]));
     let text = outlined(&[x.clone(), y.clone()], &[1], VECTORS, &format!("  memref.copy %a0, %a1 : {x} to {y}"));
     let (kernel, report, _) = compile(&text, &lavapipe()).expect("it compiles");
-    assert_eq!((kernel.copies, kernel.copied_bytes, report.kernels[0].lanes), (1, 128, 8));
+    assert_eq!((kernel.copies.count, kernel.copies.bytes, report.kernels[0].lanes), (1, 128, 8));
     // A value of a local allocation is in registers: storing it is not a copy.
     let local = "memref<4x8xf32>";
     let body = format!(
         "  %z = arith.constant 0.0 : f32\n  %t = memref.alloc() : {local}\n  linalg.fill ins(%z : f32) outs(%t : {local})\n  memref.copy %t, %a1 : {local} to {y}"
     );
     let (kernel, _, ir) = compile(&outlined(&[x, y], &[1], VECTORS, &body), &lavapipe()).expect("it compiles");
-    assert_eq!((kernel.copies, ir.contains("alloca")), (0, false), "{ir}");
+    assert_eq!((kernel.copies.count, ir.contains("alloca")), (0, false), "{ir}");
 }
 
 #[test]

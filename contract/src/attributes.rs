@@ -56,6 +56,9 @@ names! {
     REQUEST = "monopour.request";
     /// Copy in a kernel: bytes that all tiles of a dispatch copy together. Kernel function of a GPU: bytes of all its copies.
     COPIED_BYTES = "monopour.copied_bytes";
+    /// Copy in a kernel whose bytes a run decides: lists of a number of bytes and of scalar arguments by number, of which the least
+    /// product is copied. Kernel function of a GPU: such lists of all its copies.
+    COPIED_SIZES = "monopour.copied_sizes";
     /// Kernel function: the number of its list of copies.
     COPY_SITES = "monopour.copy_sites";
 

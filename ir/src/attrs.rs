@@ -147,6 +147,10 @@ impl<'c> Attr<'c> {
     pub fn as_dict(&self) -> Option<Vec<(String, Attr<'c>)>> {
         Some(self.entries()?.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
+    /// Elements of an array of what [`Self::as_ints`] reads.
+    pub fn as_int_lists(&self) -> Option<Vec<Vec<i64>>> {
+        self.as_array()?.iter().map(Self::as_ints).collect()
+    }
     /// Elements of `array<i64: ..>` or `array<i32: ..>`, or of an array or 1-D dense attribute of integers.
     pub fn as_ints(&self) -> Option<Vec<i64>> {
         if c!(mlirAttributeIsADenseI64Array(self.raw())) {

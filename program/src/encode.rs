@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::program::{Program, Signature, Variant};
 
 /// The artifact version that this build writes and reads.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 pub(crate) const MAGIC: &[u8; 8] = b"MONOPOUR";
 /// End of the version field, start of the hash.

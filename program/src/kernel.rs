@@ -40,6 +40,61 @@ impl Binding {
     }
 }
 
+/// A number of bytes that a run decides: a product of a number and of scalar arguments of the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopiedSize {
+    /// Bytes where each of the scalars is 1.
+    pub bytes: u64,
+    /// Scalars by number.
+    pub scalars: Vec<u32>,
+}
+
+impl CopiedSize {
+    /// A list of the bytes and the scalars, as the IR has it; `None` for another one.
+    pub fn from_list(list: &[i64]) -> Option<Self> {
+        let (bytes, scalars) = list.split_first()?;
+        let scalars = scalars.iter().map(|number| u32::try_from(*number).ok()).collect::<Option<_>>()?;
+        Some(Self { bytes: u64::try_from(*bytes).ok()?, scalars })
+    }
+
+    /// The bytes, by the scalars of a dispatch; `None` where one is not known.
+    pub fn of(&self, scalars: &[Option<u64>]) -> Option<u64> {
+        let factor = |number: &u32| scalars.get(*number as usize).copied().flatten();
+        self.scalars.iter().map(factor).try_fold(self.bytes, |bytes, factor| Some(bytes.saturating_mul(factor?)))
+    }
+}
+
+/// Copies between two device buffers that one dispatch of a kernel performs; none for a computing kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DispatchCopies {
+    /// Their number, layout changes included.
+    pub count: u32,
+    /// Bytes that those of known size write.
+    pub bytes: u64,
+    /// Of each other one, sizes of what is read and written: the least is copied.
+    pub sizes: Vec<Vec<CopiedSize>>,
+}
+
+impl DispatchCopies {
+    /// Bytes that a dispatch with these scalars copies; `None` where one that matters is not known.
+    pub fn bytes_by(&self, scalars: &[Option<u64>]) -> Option<u64> {
+        let least = |sizes: &Vec<CopiedSize>| {
+            let known: Option<Vec<u64>> = sizes.iter().map(|size| size.of(scalars)).collect();
+            Some(known?.into_iter().min().unwrap_or(0))
+        };
+        self.sizes.iter().map(least).try_fold(self.bytes, |sum, bytes| Some(sum.saturating_add(bytes?)))
+    }
+
+    /// Bytes that a dispatch copies.
+    pub fn bytes_of(&self, scalars: &[u64]) -> u64 {
+        if self.sizes.is_empty() {
+            return self.bytes;
+        }
+        let known: Vec<Option<u64>> = scalars.iter().copied().map(Some).collect();
+        self.bytes_by(&known).unwrap_or(self.bytes)
+    }
+}
+
 /// A compute shader in both languages, with the data for its pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuKernel {
@@ -55,10 +110,8 @@ pub struct GpuKernel {
     pub bindings: Vec<Binding>,
     /// Device features that the code uses.
     pub features: Vec<GpuFeature>,
-    /// Copies between two device buffers that one dispatch performs (layout changes included); 0 for a computing kernel.
-    pub copies: u32,
-    /// Bytes that those copies write.
-    pub copied_bytes: u64,
+    /// What a dispatch copies.
+    pub copies: DispatchCopies,
     /// Scalar arguments, which follow the buffers: bytes of each, 4 or 8. They are immediates, or in a uniform buffer
     /// ([`GpuKernel::takes_number_buffer`]), laid out by [`GpuKernel::numbers`].
     #[serde(default)]
@@ -124,10 +177,8 @@ pub struct CpuKernel {
     pub scalars: u32,
     /// Number of tile ids in `ids`, outermost dimension first; at most 3.
     pub ids: u32,
-    /// As in [`GpuKernel::copies`].
-    pub copies: u32,
-    /// As in [`GpuKernel::copied_bytes`].
-    pub copied_bytes: u64,
+    /// What a dispatch copies.
+    pub copies: DispatchCopies,
 }
 
 /// A device kernel of one variant; all of a variant's kernels are of its target's kind.
@@ -165,11 +216,11 @@ impl Kernel {
         }
     }
 
-    /// Copies of one dispatch: their number and bytes.
-    pub fn copies(&self) -> (u32, u64) {
+    /// What a dispatch copies.
+    pub fn copies(&self) -> &DispatchCopies {
         match self {
-            Kernel::Gpu(kernel) => (kernel.copies, kernel.copied_bytes),
-            Kernel::Cpu(kernel) => (kernel.copies, kernel.copied_bytes),
+            Kernel::Gpu(kernel) => &kernel.copies,
+            Kernel::Cpu(kernel) => &kernel.copies,
         }
     }
 }

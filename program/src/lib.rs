@@ -31,7 +31,9 @@ pub use dtype::DType;
 pub use encode::{VERSION, write_atomically};
 pub use error::Error;
 pub use host::HostCode;
-pub use kernel::{Access, Binding, CpuKernel, GRID_ROW, GpuKernel, Kernel, MAX_NUMBER_BYTES, fold_grid};
+pub use kernel::{
+    Access, Binding, CopiedSize, CpuKernel, DispatchCopies, GRID_ROW, GpuKernel, Kernel, MAX_NUMBER_BYTES, fold_grid,
+};
 pub use map::Map;
 pub use program::{
     AllocationNote, Bounds, CopyNote, DYNAMIC, InputSize, Life, LifeStep, Lives, MemoryPlan, NativeCode, Program,

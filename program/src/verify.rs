@@ -113,6 +113,11 @@ fn verify_variant(index: usize, variant: &Variant) -> Check {
         return inconsistent(format!("variant {index} has no native host function"));
     }
     for kernel in &variant.kernels {
+        let scalars = kernel.copies().sizes.iter().flatten().flat_map(|size| &size.scalars);
+        if let Some(number) = scalars.copied().find(|number| *number as usize >= kernel.scalars_len()) {
+            let (name, scalars) = (kernel.name(), kernel.scalars_len());
+            return inconsistent(format!("kernel `{name}` copies by scalar {number} of {scalars}"));
+        }
         match (kernel, &variant.target) {
             (Kernel::Gpu(kernel), Target::Gpu(_)) => verify_gpu_kernel(kernel)?,
             (Kernel::Cpu(kernel), Target::Cpu(_)) if kernel.symbol.is_empty() => {

@@ -167,10 +167,14 @@ fn on_all_cores<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use monopour_program::DispatchCopies;
 
     #[test]
     fn equal_kernels_are_one_kind_whatever_they_count() {
-        let kernel = |wgsl: &str, copies: u32| GpuKernel { wgsl: wgsl.into(), copies, ..GpuKernel::default() };
+        let kernel = |wgsl: &str, count: u32| {
+            let copies = DispatchCopies { count, ..DispatchCopies::default() };
+            GpuKernel { wgsl: wgsl.into(), copies, ..GpuKernel::default() }
+        };
         let (a, b, c, d) = (kernel("a", 0), kernel("b", 0), kernel("a", 1), kernel("b", 0));
         assert_eq!(distinct(&[&a, &b, &c, &d]), (vec![0, 1], vec![0, 1, 0, 1]));
         let numbers = GpuKernel { scalars: vec![4], ..a.clone() };

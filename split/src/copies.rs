@@ -13,6 +13,7 @@ use crate::flows::Flows;
 use crate::plan::in_arena;
 use monopour_contract::attributes;
 use monopour_ir::ops;
+use monopour_ir::typed::{Index, Slice};
 use monopour_ir::{Attr, Block, DYNAMIC, Module, Op, Rewriter, Type, Value, WalkOrder};
 use std::collections::HashMap;
 
@@ -49,6 +50,10 @@ pub fn of_kernels(module: &Module) -> KernelCopies {
             let bytes = bytes_of_all_tiles(kernel, copy, tiles);
             let number = bytes.and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(0);
             rw.set_attr(copy, attributes::COPIED_BYTES, Attr::i64(copy.context(), number));
+            if bytes.is_none() {
+                let sizes: Vec<Attr> = sizes_by_scalars(kernel, copy);
+                rw.set_attr(copy, attributes::COPIED_SIZES, Attr::array(copy.context(), &sizes));
+            }
             sites.push(Site { location: copy.location().to_string(), bytes, times: Some(1) });
         }
         if !sites.is_empty() {
@@ -183,4 +188,21 @@ fn bytes_of_all_tiles(kernel: Op, copy: Op, tiles: Option<u64>) -> Option<u64> {
     let direct = copy.operands().into_iter().filter(|v| v.as_block_arg().is_some());
     let direct = direct.filter_map(|v: Value| Type::static_size_bytes(v.ty())).min();
     [whole, parts, direct].into_iter().flatten().min()
+}
+
+/// What [`attributes::COPIED_SIZES`] says of a copy: the bytes of each view that the tiles slice and whose sizes are scalar arguments.
+fn sizes_by_scalars<'c>(kernel: Op<'c>, copy: Op<'c>) -> Vec<Attr<'c>> {
+    let scalars: Vec<Value> = kernel.body().map(|body| body.args()).unwrap_or_default();
+    let scalars: Vec<Value> = scalars.into_iter().filter(|arg| !arg.ty().is_memref()).collect();
+    let bytes = |view: Value<'c>| {
+        let mut list = vec![i64::try_from(view.ty().element_size_bytes()?).ok()?];
+        for size in Slice::of(view.defining_op()?)?.sizes {
+            match size {
+                Index::Static(size) => list[0] = list[0].checked_mul(size)?,
+                Index::Dynamic(size) => list.push(scalars.iter().position(|scalar| *scalar == size)? as i64),
+            }
+        }
+        Some(Attr::dense_i64(copy.context(), &list))
+    };
+    copy.operands().into_iter().flat_map(|value| views(value).skip(1)).filter_map(bytes).collect()
 }

@@ -6,7 +6,7 @@
 mod html;
 mod scheduled;
 
-use monopour_program::{Bounds, CopyNote, DYNAMIC, Kernel, Life, LifeStep, Lives, Program, TensorDesc, Variant};
+use monopour_program::{Bounds, CopyNote, DYNAMIC, Life, LifeStep, Lives, Program, TensorDesc, Variant};
 use scheduled::{Account, Kind, Owner};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -240,7 +240,7 @@ fn copies(variant: &Variant, account: &Account) -> Vec<Copy> {
     for site in &account.sites {
         let (count, is_kernel) = match site.kind {
             Kind::Copy => (1, false),
-            Kind::Dispatch { kernel } => (copies_of(&variant.kernels[kernel]), true),
+            Kind::Dispatch { kernel } => (variant.kernels[kernel].copies().count, true),
             Kind::Alloc => continue,
         };
         for _ in 0..count {
@@ -260,13 +260,6 @@ fn copies(variant: &Variant, account: &Account) -> Vec<Copy> {
         }
     }
     out
-}
-
-fn copies_of(kernel: &Kernel) -> u32 {
-    match kernel {
-        Kernel::Gpu(kernel) => kernel.copies,
-        Kernel::Cpu(kernel) => kernel.copies,
-    }
 }
 
 /// The allocations that a run makes one by one: results, and what is in the pool.

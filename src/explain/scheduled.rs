@@ -96,6 +96,7 @@ pub(super) fn follow(program: &Program, variant: &Variant, inputs: &[KnownInput]
         inputs,
         registers: known.chain(code.registers.iter().map(|_| None)).collect(),
         handles: vec![],
+        scalars: vec![],
         sites: BTreeMap::new(),
         results: vec![None; program.signature.results.len()],
         made: vec![],
@@ -126,6 +127,8 @@ struct Run<'a> {
     registers: Vec<Option<u64>>,
     /// By handle, from 1.
     handles: Vec<Buffer>,
+    /// Scalar arguments of the next dispatch.
+    scalars: Vec<Option<u64>>,
     /// By block and position in it: the order of the text, since blocks are numbered in it.
     sites: BTreeMap<(BlockId, usize), Site>,
     results: Vec<Option<Buffer>>,
@@ -337,6 +340,10 @@ impl Run<'_> {
                 self.dispatch(values[0], at);
                 None
             }
+            F::Scalar => {
+                self.scalars.push(values[0]);
+                None
+            }
             F::Copy => {
                 self.copy(&values, at);
                 None
@@ -382,14 +389,11 @@ impl Run<'_> {
     }
 
     fn dispatch(&mut self, kernel: Option<u64>, at: (BlockId, usize)) {
+        let scalars = std::mem::take(&mut self.scalars);
         let Some(kernel) = kernel.and_then(|kernel| usize::try_from(kernel).ok()) else { return };
-        let (copies, bytes) = match self.variant.kernels.get(kernel) {
-            Some(Kernel::Gpu(kernel)) => (kernel.copies, kernel.copied_bytes),
-            Some(Kernel::Cpu(kernel)) => (kernel.copies, kernel.copied_bytes),
-            None => return,
-        };
-        if copies > 0 {
-            self.count(at, Kind::Dispatch { kernel }, self.times, Some(bytes));
+        let Some(copies) = self.variant.kernels.get(kernel).map(Kernel::copies) else { return };
+        if copies.count > 0 {
+            self.count(at, Kind::Dispatch { kernel }, self.times, copies.bytes_by(&scalars));
         }
     }
 

@@ -237,6 +237,36 @@ fn what_is_explained_is_what_a_run_makes() {
     }
 }
 
+/// The copies of kernels whose sizes a run decides: `explain` leaves their bytes open, each run counts its own.
+#[test]
+fn copies_of_dynamic_sizes_count_what_a_run_moves() {
+    use monopour::{CompileOptions, compile, explain};
+    let beside = "func.func @main(%x: tensor<?x5xf32>, %y: tensor<?x3xf32>) -> tensor<?x8xf32> {\n  \
+         %c = tensor.concat dim(1) %x, %y : (tensor<?x5xf32>, tensor<?x3xf32>) -> tensor<?x8xf32>\n  \
+         return %c : tensor<?x8xf32>\n}\n";
+    let column = "func.func @main(%x: tensor<?x5xf32>, %n: index) -> tensor<?x1xf32> {\n  \
+         %c = tensor.extract_slice %x[1, 2] [%n, 1] [1, 1] : tensor<?x5xf32> to tensor<?x1xf32>\n  \
+         return %c : tensor<?x1xf32>\n}\n";
+    let x = |rows: i64, columns: u64| f32s(&[rows as u64, columns], &ramp(rows as usize * columns as usize));
+    for device in devices() {
+        for rows in [1, 7, 300] {
+            let (_, stats, _) = run(beside, &[], &device, &[x(rows, 5), x(rows, 3)]);
+            let made = (stats.counts.copies, stats.counts.copied_bytes);
+            assert_eq!(made, (2, rows as u64 * 8 * 4), "{}: {rows} rows", stats.device);
+            let (_, stats, _) = run(column, &[], &device, &[x(rows + 2, 5), index(rows)]);
+            let made = (stats.counts.copies, stats.counts.copied_bytes);
+            assert_eq!(made, (1, rows as u64 * 4), "{}: {rows} rows", stats.device);
+        }
+        for (text, copies) in [(beside, 2), (column, 1)] {
+            let options = CompileOptions { targets: vec![device.1.clone()], ..Default::default() };
+            let program = compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}")).program;
+            let explained = explain::explain(&program).remove(0);
+            assert_eq!(explained_copies(&program), Some(copies), "{text}");
+            assert!(explained.copies.iter().all(|copy| copy.bytes.is_none()), "{:?}", explained.copies);
+        }
+    }
+}
+
 /// Every copy and allocation has its reason, location and size.
 #[test]
 fn what_is_left_is_explained() {

@@ -169,10 +169,14 @@ pub(super) fn count_copies<'c>(rw: &mut Rewriter<'c>, func: Op<'c>, model: &Mode
         Source::Scalar(_) => None,
     };
     let whole_bytes = |i: usize| func.body().map_or(0, |b| b.arg(i).ty().static_size_bytes().unwrap_or(0));
-    let (mut copies, mut bytes) = (0i64, 0u64);
+    let (mut copies, mut bytes, mut sizes) = (0i64, 0u64, vec![]);
     for op in model.ops.iter().filter(|op| op.op.is(ops::memref::COPY)) {
         if let (Some(_), Some(to)) = (argument(&op.operands[0]), argument(&op.operands[1])) {
             copies += 1;
+            if let Some(by_scalars) = op.op.attr(attributes::COPIED_SIZES) {
+                sizes.push(by_scalars);
+                continue;
+            }
             let known = op.op.attr(attributes::COPIED_BYTES).and_then(|a| u64::try_from(a.as_int()?).ok());
             bytes += known.unwrap_or_else(|| whole_bytes(to));
         }
@@ -180,6 +184,9 @@ pub(super) fn count_copies<'c>(rw: &mut Rewriter<'c>, func: Op<'c>, model: &Mode
     if copies > 0 {
         rw.set_attr(func, attributes::COPIES, Attr::i64(func.context(), copies));
         rw.set_attr(func, attributes::COPIED_BYTES, Attr::i64(func.context(), bytes as i64));
+    }
+    if !sizes.is_empty() {
+        rw.set_attr(func, attributes::COPIED_SIZES, Attr::array(func.context(), &sizes));
     }
 }
 

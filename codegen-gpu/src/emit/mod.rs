@@ -47,8 +47,8 @@ mod words;
 use crate::error;
 use module::Kernel;
 use monopour_contract::attributes;
-use monopour_ir::{Block, Diagnostics, Module, Op, Value, ops};
-use monopour_program::{Access, Binding, GpuFeature, GpuKernel};
+use monopour_ir::{Attr, Block, Diagnostics, Module, Op, Value, ops};
+use monopour_program::{Access, Binding, CopiedSize, DispatchCopies, GpuFeature, GpuKernel};
 use naga::back::{spv, wgsl};
 pub(crate) use scalars::size_bytes as scalar_bytes;
 pub(crate) use wide::{is_double, works_on_bits};
@@ -99,17 +99,15 @@ fn translate(module: &Module, kernel_func: Op) -> Result<(GpuKernel, naga::Modul
     let features: Vec<GpuFeature> = kernel.features.iter().copied().collect();
     let naga = kernel.finish(&name, workgroup_size);
     let count = |attr: &str| kernel_func.attr(attr).and_then(|a| a.as_int()).unwrap_or(0);
-    let kernel = GpuKernel {
-        name,
-        wgsl: String::new(),
-        spirv: vec![],
-        workgroup_size,
-        bindings,
-        features,
-        copies: count(attributes::COPIES) as u32,
-        copied_bytes: count(attributes::COPIED_BYTES) as u64,
-        scalars,
+    let sizes = kernel_func.attr(attributes::COPIED_SIZES).and_then(|a| a.as_array()).unwrap_or_default();
+    let lists = sizes.iter().filter_map(Attr::as_int_lists);
+    let copies = DispatchCopies {
+        count: count(attributes::COPIES) as u32,
+        bytes: count(attributes::COPIED_BYTES) as u64,
+        sizes: lists.map(|lists| lists.iter().filter_map(|list| CopiedSize::from_list(list)).collect()).collect(),
     };
+    let kernel =
+        GpuKernel { name, wgsl: String::new(), spirv: vec![], workgroup_size, bindings, features, copies, scalars };
     Ok((kernel, naga))
 }
 

@@ -89,8 +89,8 @@ impl Backend for CpuBackend {
         });
         self.recorder.end(span, &described.symbol, site.map(|site| &**site));
         counts.dispatches += 1;
-        counts.copies += u64::from(described.copies);
-        counts.copied_bytes += described.copied_bytes;
+        counts.copies += u64::from(described.copies.count);
+        counts.copied_bytes += described.copies.bytes_of(scalars);
         Ok(())
     }
 

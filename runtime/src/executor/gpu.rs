@@ -390,8 +390,8 @@ impl Backend for GpuBackend {
     ) -> Result<(), Error> {
         let described = &self.kernels.pipelines[kernel].kernel;
         self.check(described, args, grid)?;
-        counts.copies += u64::from(described.copies);
-        counts.copied_bytes += described.copied_bytes;
+        counts.copies += u64::from(described.copies.count);
+        counts.copied_bytes += described.copies.bytes_of(scalars);
         counts.dispatches += 1;
         if grid.contains(&0) {
             return Ok(());

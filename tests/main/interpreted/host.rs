@@ -268,7 +268,7 @@ impl Host<'_> {
             return Err("a kernel is native code".to_owned());
         };
         self.outcome.dispatches += 1;
-        self.outcome.copies += u64::from(kernel.copies);
+        self.outcome.copies += u64::from(kernel.copies.count);
         if grid.contains(&0) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-// The source of version-8.mpr: `monopour compile version-8.mlir --target gpu:portable --target cpu:x86-64 -o version-8.mpr`.
+// The source of version-9.mpr: `monopour compile version-9.mlir --target gpu:portable --target cpu:x86-64 -o version-9.mpr`.
 // A product with weights, a loop of dispatches on the host, a branch and a division there, and a size of the run.
 func.func @main(%x: tensor<?x4xf32>, %n: index) -> (tensor<?x4xf32>, index) {
   %w = arith.constant dense<[[1.0, 0.0, 0.0, 2.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [3.0, 0.0, 0.0, 1.0]]> : tensor<4x4xf32>
