@@ -15,7 +15,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use monopour_analysis::index::IndexVec;
+use monopour_analysis::index::{IndexVec, ValueId};
 use monopour_analysis::one_shot::InPlaceAnalysis;
 use monopour_analysis::reuse::{OwnParts, reuses};
 use monopour_ir::typed::scf::ForAll;
@@ -86,6 +86,13 @@ enum Made<'c> {
 }
 
 impl<'c> Change<'c> {
+    /// What the op results in at the place of the operand.
+    fn result(&self) -> Option<Value<'c>> {
+        let forall = ForAll::of(self.used.op)?;
+        let at = forall.output_positions().position(|position| position == self.used.index)?;
+        Some(self.used.op.result(at))
+    }
+
     fn make(&self, rw: &mut Rewriter<'c>) -> Result<Made<'c>, Diagnostics> {
         if let Some(tile) = self.tile {
             return tile.make(rw).map(Made::Tile);
@@ -111,7 +118,8 @@ impl<'c> Made<'c> {
     }
 }
 
-fn changes<'c>(Analysed { collected, decisions }: &Analysed<'c>) -> Vec<Change<'c>> {
+fn changes<'c>(analysed: &Analysed<'c>) -> Vec<Change<'c>> {
+    let Analysed { collected, decisions } = analysed;
     let mut numbers: HashMap<Type, u32> = HashMap::new();
     let mut kind = |value: &Value<'c>| {
         value.ty().static_size_bytes().filter(|bytes| *bytes > 0)?;
@@ -140,17 +148,32 @@ fn changes<'c>(Analysed { collected, decisions }: &Analysed<'c>) -> Vec<Change<'
     }
     found.iter().for_each(|change| drop(by_result.remove(&(change.used.op, change.used.index))));
     found.extend(collected.ops.iter().filter_map(|op| update(*op, &by_result)));
-    let class = |value: Value<'c>| Some(decisions.alias_class(collected.id(value)?));
-    let returned: HashSet<_> = collected
-        .ops
-        .iter()
-        .filter(|op| op.is(ops::func::RETURN))
-        .flat_map(|op| op.operands())
-        .filter_map(class)
-        .collect();
-    let is_returned = |change: &Change<'c>| class(change.empty).is_some_and(|class| returned.contains(&class));
-    found.retain(|change| !(is_one_of_several(change.value) && is_returned(change)));
+    let returned = Returned::of(analysed);
+    found.retain(|change| !(is_one_of_several(change.value) && returned.has(change.empty)));
     found
+}
+
+/// What a function may return.
+struct Returned<'c, 'a> {
+    analysed: &'a Analysed<'c>,
+    classes: HashSet<ValueId>,
+}
+
+impl<'c, 'a> Returned<'c, 'a> {
+    fn of(analysed: &'a Analysed<'c>) -> Self {
+        let mut returned = Self { analysed, classes: HashSet::new() };
+        let ends = analysed.collected.ops.iter().filter(|op| op.is(ops::func::RETURN));
+        returned.classes = ends.flat_map(|op| op.operands()).filter_map(|value| returned.class(value)).collect();
+        returned
+    }
+
+    fn class(&self, value: Value<'c>) -> Option<ValueId> {
+        Some(self.analysed.decisions.alias_class(self.analysed.collected.id(value)?))
+    }
+
+    fn has(&self, value: Value<'c>) -> bool {
+        self.class(value).is_some_and(|class| self.classes.contains(&class))
+    }
 }
 
 /// Whether a branch results in a tensor made before it, or in another one. As a result of the function it would have an owner that a
@@ -176,9 +199,12 @@ fn is_one_of_several(value: Value) -> bool {
 ///   scf.yield %x                                                  one buffer for both, whose owner is known
 /// }
 /// ```
-fn changes_in_branches<'c>(Analysed { collected, .. }: &Analysed<'c>, number: usize) -> Vec<Change<'c>> {
-    let mut found: Vec<Change> = vec![];
-    for op in collected.ops.iter().copied().filter(|op| op.is(ops::scf::FORALL)) {
+///
+/// A branch of what the function returns does so if the others yield the same tensor, or the tensor is the caller's: else the result
+/// would have an owner that a run decides, so that memory could be planned for neither.
+fn changes_in_branches<'c>(analysed: &Analysed<'c>, number: usize) -> Vec<Change<'c>> {
+    let (mut found, returned): (Vec<Change>, _) = (vec![], Returned::of(analysed));
+    for op in analysed.collected.ops.iter().copied().filter(|op| op.is(ops::scf::FORALL)) {
         let Some(branch) = op.parent().filter(|parent| parent.is(ops::scf::IF)) else { continue };
         let is_yielded = op.results().iter().all(|result| result.uses().iter().any(|used| used.op.is(ops::scf::YIELD)));
         let comes_from_outside = |value: Value<'c>| {
@@ -192,7 +218,26 @@ fn changes_in_branches<'c>(Analysed { collected, .. }: &Analysed<'c>, number: us
             Change { used, empty: used.op.operand(used.index), value, tile: Some(tile) }
         }));
     }
-    found
+    let made: HashMap<Value, Value> =
+        found.iter().filter_map(|change| Some((change.result()?, change.value))).collect();
+    let is_of_caller = |value: Value<'c>| {
+        value.as_block_arg().and_then(|(block, _)| block.parent_op()).is_some_and(|op| op.is(ops::func::FUNC))
+    };
+    let is_one = |change: &Change<'c>| {
+        let same = |yielded: &Value<'c>| made.get(yielded).copied().unwrap_or(*yielded) == change.value;
+        change.result().is_some_and(|result| yielded_in_its_place(result).iter().all(same))
+    };
+    let may_be = found.iter().map(|change| is_of_caller(change.value) || !returned.has(change.empty) || is_one(change));
+    let may_be: Vec<bool> = may_be.collect();
+    found.into_iter().zip(may_be).filter_map(|(change, may_be)| may_be.then_some(change)).collect()
+}
+
+/// What the branches of an `scf.if` yield where one of them yields a value.
+fn yielded_in_its_place<'c>(value: Value<'c>) -> Vec<Value<'c>> {
+    let ends = value.uses().into_iter().filter(|used| used.op.is(ops::scf::YIELD));
+    let branches = ends.filter_map(|end| Some((end.op.parent().filter(|op| op.is(ops::scf::IF))?, end.index)));
+    let ends_of = |op: Op<'c>| op.regions().into_iter().filter_map(|region| region.entry()?.terminator());
+    branches.flat_map(|(op, at)| ends_of(op).map(move |end| end.operand(at))).collect()
 }
 
 /// The change by which a dispatch makes what is inserted in the slice that it reads, if the insertion overwrites that:
