@@ -123,7 +123,9 @@ fn place_many(instance: &Instance, pairs: u64) -> Placement {
     let mut rest = PAIRS;
     for strategy in [Strategy::Size, Strategy::Scale, Strategy::Area, Strategy::Pressure] {
         let mut placement = place_in_gaps(instance, &strategy.order(instance), Fit::First);
-        rest = Repair::new(instance, &mut placement, rest.saturating_sub(pairs).max(PAIRS / 4)).run();
+        // A repair finds most after a pass that looks at more than all that is left.
+        let budget = if pairs > PAIRS { PAIRS } else { rest.saturating_sub(pairs).max(PAIRS / 4) };
+        rest = Repair::new(instance, &mut placement, budget).run();
         best.improve(placement);
         if best.peak_bytes == instance.lower_bound_bytes || rest < pairs {
             break;
@@ -145,7 +147,7 @@ fn pairs(instance: &Instance) -> u64 {
 /// Each buffer in a gap between the buffers before it.
 fn place_in_gaps(instance: &Instance, order: &[BufferId], fit: Fit) -> Placement {
     let mut offsets = IndexVec::filled(0_u64, instance.requests.len());
-    let mut placed = Placed::among(instance.requests);
+    let mut placed = Placed::among(instance.requests, &instance.sizes);
     let mut peak_bytes = 0_u64;
     for &id in order {
         let (live, size) = (instance.requests[id].live, instance.sizes[id]);

@@ -35,7 +35,7 @@ pub(super) struct Repair<'a> {
 
 impl<'a> Repair<'a> {
     pub(super) fn new(instance: &'a Instance<'a>, placement: &'a mut Placement, budget: u64) -> Self {
-        let mut placed = Placed::among(instance.requests);
+        let mut placed = Placed::among(instance.requests, &instance.sizes);
         for id in instance.requests.ids() {
             placed.add(id, instance.requests[id].live, placement.offsets[id], instance.sizes[id]);
         }
