@@ -41,6 +41,25 @@ fn vectors_of_overlapping_windows_are_loaded_once() {
     assert_eq!((loads(4), loads(8)), (3 * 6, 3 * 10));
 }
 
+/// Lines of an image are shorter than a square of registers, whole images are not: turned by squares, whatever the rest.
+#[test]
+fn short_lines_are_turned_as_one() {
+    let sum = |x: &[f32], _: f32| x[0] + x[1];
+    let mut cases = vec![];
+    for (h, w) in [(1, 7), (7, 7), (14, 14), (3, 5), (4, 28)] {
+        for channels in [16, 32, 33] {
+            let loops = [('b', 2), ('h', h), ('w', w), ('c', channels)];
+            cases.push(Case::new(&loops, "b,h,w,c b,c b,c,h,w", "%r = arith.addf %x0, %x1 : f32", sum));
+            // Lines apart in memory: every second one of the image is read.
+            cases.push(Case::new(&loops, "b,2h,w,c b,c b,c,h,w", "%r = arith.addf %x0, %x1 : f32", sum));
+        }
+    }
+    let shuffles = |case: &Case| optimized(case).matches("shufflevector <16 x float>").count();
+    // Of 7 x 7, and of 1 x 7, which is shorter than a square.
+    assert!(shuffles(&cases[6]) > 0 && shuffles(&cases[0]) == 0);
+    check(&cases, 0.0);
+}
+
 /// A maximum of windows of 3 x 3, of which some have a NaN at any place.
 #[test]
 fn nan_passes_through_windows() {
