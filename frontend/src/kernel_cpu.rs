@@ -112,6 +112,10 @@ fn product(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> {
     if found.m.len() > 1 {
         widen(&found.m, loops, &mut tile);
         widen(&found.n, loops, &mut tile);
+    } else if reads_panels(dispatch.main(), &found) {
+        let mut wide = tile.clone();
+        widen(&found.n, loops, &mut wide);
+        tile = if tasks(&wide, loops) >= ENOUGH_TASKS { wide } else { tile };
     }
     if let [.., row] = found.m[..]
         && loops.extents[row] == DYNAMIC
@@ -127,6 +131,20 @@ fn converted_rows(dispatch: &Dispatch, row: usize, tile: &[i64]) -> i64 {
     let bytes = sums.element_size_bytes().unwrap_or(8)
         * tile.iter().enumerate().filter(|(d, _)| *d != row).map(|(_, t)| (*t).max(1) as u64).product::<u64>();
     if sums == result { i64::MAX } else { (MOST_TASK_BUFFER_BYTES / 2 / bytes.max(1)).max(1) as i64 }
+}
+
+/// Whether the right factor lies in panels of columns (`panels.rs`): a task of several fetches the next one while it works.
+fn reads_panels(op: Op, found: &products::ContractionLoops) -> bool {
+    let maps = linalg::indexing_maps(op).unwrap_or_default();
+    let dims = maps.get(1 - found.lhs).and_then(|map| map.dim_positions()).unwrap_or_default();
+    let ([.., outer, last], [first, .., depth, within]) = (&found.n[..], &dims[..]) else { return false };
+    first == outer && found.k.contains(depth) && within == last
+}
+
+/// Tiles of a grid.
+fn tasks(tile: &[i64], loops: &Loops) -> i64 {
+    let along = |(tile, extent): (&i64, &i64)| if *tile > 0 { linalg::known(*extent) / tile } else { 1 };
+    tile.iter().zip(&loops.extents).map(along).map(|tasks| tasks.max(1)).fold(1, i64::saturating_mul)
 }
 
 /// Takes several iterations of the loop outside of the last one, if that is whole and short: lines of an image, or blocks of
