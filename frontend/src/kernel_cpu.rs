@@ -15,6 +15,7 @@ use monopour_contract::{
 use monopour_ir::ops;
 use monopour_ir::{DYNAMIC, Op};
 use monopour_program::CpuTarget;
+use std::collections::BTreeSet;
 
 /// Rows and columns of a task of a matrix product: a square reads the least of both operands, and its parts of them stay in
 /// the second-level cache.
@@ -53,7 +54,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Ker
         KernelClass::Contraction => product(dispatch, loops, cpu),
         KernelClass::Convolution => convolution(dispatch, loops, cpu),
         KernelClass::Row => rows(dispatch, loops),
-        KernelClass::Elementwise => contiguous(loops, TASK_ELEMENTS),
+        KernelClass::Elementwise => transposed(dispatch, loops).unwrap_or_else(|| contiguous(loops, TASK_ELEMENTS)),
         KernelClass::Attention => attention(dispatch),
         KernelClass::Generic | KernelClass::Column => {
             pool(dispatch, loops).unwrap_or_else(|| contiguous(loops, LINE_ELEMENTS))
@@ -78,6 +79,21 @@ fn contiguous(loops: &Loops, elements: i64) -> Vec<i64> {
         *t = known_tile(*extent, *t);
     }
     finish(tile, loops)
+}
+
+/// Tile of an op that transposes: whole lines of each operand, as squares of registers need them.
+fn transposed(dispatch: &Dispatch, loops: &Loops) -> Option<Vec<i64>> {
+    let maps = linalg::indexing_maps(dispatch.root)?;
+    let lines: BTreeSet<usize> = maps.iter().filter_map(|map| map.dim_positions()?.last().copied()).collect();
+    let elements = lines.iter().map(|d| loops.extents[*d]).fold(1, i64::saturating_mul);
+    let known = loops.extents.iter().all(|extent| *extent > 0);
+    let mut room = TASK_ELEMENTS.checked_div(elements).filter(|room| known && lines.len() > 1 && *room > 0)?;
+    let mut tile = loops.extents.clone();
+    for d in (0..tile.len()).rev().filter(|d| !lines.contains(d)) {
+        tile[d] = known_tile(loops.extents[d], room);
+        room = (room / tile[d]).max(1);
+    }
+    Some(finish(tile, loops))
 }
 
 /// Tile of a batched or otherwise general contraction: one batch, some rows, and columns that share them.
