@@ -100,6 +100,12 @@ fn elements(value: Value) -> i64 {
     count(value.ty().shape().unwrap_or_default())
 }
 
+/// Elements of 32 bits that take as long to copy as a value.
+fn copied_elements(value: Value) -> i64 {
+    let bytes = value.ty().element().element_size_bytes().map_or(4, |bytes| bytes as i64);
+    elements(value) * bytes.min(4) / 4
+}
+
 /// The product of some sizes; an unknown one counts as 1.
 fn count(sizes: Vec<i64>) -> i64 {
     sizes.into_iter().map(|size| if size == DYNAMIC { 1 } else { size }).fold(1, i64::saturating_mul)
@@ -182,7 +188,7 @@ impl<'c> Groups<'c> {
             let channels = parts(&value.ty().shape().unwrap_or_default()).1[0];
             let squares = channels % self.lanes.max(1) == 0;
             let part = if squares && is_finished_by_reader(value) { FUSED_COPY } else { 1 };
-            self.gain(value, -elements(value) / part);
+            self.gain(value, -copied_elements(value) / part);
         }
     }
 
@@ -333,7 +339,7 @@ impl<'c> Groups<'c> {
             let more: Vec<(usize, Value)> = self.convolutions.iter().filter_map(plain).collect();
             for (root, read) in &more {
                 if copies.insert((*root, *read)) {
-                    *gains.entry(*root).or_default() -= elements(*read);
+                    *gains.entry(*root).or_default() -= copied_elements(*read);
                 }
             }
             if more.is_empty() {
