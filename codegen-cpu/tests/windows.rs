@@ -41,6 +41,62 @@ fn vectors_of_overlapping_windows_are_loaded_once() {
     assert_eq!((loads(4), loads(8)), (3 * 6, 3 * 10));
 }
 
+/// Lines of an image are shorter than a square of registers, whole images are not: turned by squares, whatever the rest.
+#[test]
+fn short_lines_are_turned_as_one() {
+    let sum = |x: &[f32], _: f32| x[0] + x[1];
+    let mut cases = vec![];
+    for (h, w) in [(1, 7), (7, 7), (14, 14), (3, 5), (4, 28)] {
+        for channels in [16, 32, 33] {
+            let loops = [('b', 2), ('h', h), ('w', w), ('c', channels)];
+            cases.push(Case::new(&loops, "b,h,w,c b,c b,c,h,w", "%r = arith.addf %x0, %x1 : f32", sum));
+            // Lines apart in memory: every second one of the image is read.
+            cases.push(Case::new(&loops, "b,2h,w,c b,c b,c,h,w", "%r = arith.addf %x0, %x1 : f32", sum));
+        }
+    }
+    let shuffles = |case: &Case| optimized(case).matches("shufflevector <16 x float>").count();
+    // Of 7 x 7, and of 1 x 7, which is shorter than a square.
+    assert!(shuffles(&cases[6]) > 0 && shuffles(&cases[0]) == 0);
+    check(&cases, 0.0);
+}
+
+/// Bytes are turned by squares of 16 x 16, with every kind of rest.
+#[test]
+fn bytes_are_turned_by_squares() {
+    if !can_run() {
+        return;
+    }
+    for (rows, columns) in [(16, 16), (58, 32), (17, 40), (20, 15)] {
+        let kernel = format!(
+            r#"
+func.func private @k(%A: memref<{rows}x{columns}xi8>, %C: memref<{columns}x{rows}xi8>) attributes {{monopour.kernel = {{class = "elementwise"}}}} {{
+  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>], iterator_types = ["parallel", "parallel"]}}
+    ins(%A : memref<{rows}x{columns}xi8>) outs(%C : memref<{columns}x{rows}xi8>) {{
+  ^bb0(%a: i8, %c: i8):
+    linalg.yield %a : i8
+  }}
+  return
+}}
+"#
+        );
+        let bytes: Vec<u8> = (0..rows * columns).map(|i| (i * 37 % 251) as u8).collect();
+        let words = |bytes: &[u8]| -> Vec<f32> {
+            let whole = |word: &[u8]| (0..4).map(|at| u32::from(*word.get(at).unwrap_or(&0)) << (8 * at)).sum();
+            bytes.chunks(4).map(|word| f32::from_bits(whole(word))).collect()
+        };
+        for name in ["x86-64", "x86-64-v3", "x86-64-v4", "aarch64"] {
+            let Some(target) = CpuTarget::parse(name).filter(runs) else { continue };
+            let library = Library::load(&compile(&kernel, &target).unwrap());
+            let (mut a, mut c) = (words(&bytes), vec![0.0f32; rows * columns / 4]);
+            library.run("k", &mut [&mut a, &mut c], &[]);
+            let found: Vec<u8> = c.iter().flat_map(|word| word.to_bits().to_le_bytes()).collect();
+            for (at, byte) in found.iter().enumerate() {
+                assert_eq!(*byte, bytes[at % rows * columns + at / rows], "{name}, {rows} x {columns}, byte {at}");
+            }
+        }
+    }
+}
+
 /// A maximum of windows of 3 x 3, of which some have a NaN at any place.
 #[test]
 fn nan_passes_through_windows() {

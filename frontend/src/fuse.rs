@@ -21,7 +21,7 @@
 //! | class | ops |
 //! |---|---|
 //! | elementwise | a pointwise `root` |
-//! | contraction, convolution | \[`init`\], then the product as `root`, or the product as `producer` and a pointwise `root` that overwrites its result: it has the result as `outs`, read and written by the identity; one of another type reads the result and has a destination of its own |
+//! | contraction, convolution | \[`init`\], then the product as `root`, or the product as `producer` and a pointwise `root` that overwrites its result: it has the result as `outs`, read and written by the identity; one of another type, and on CPUs one that writes in another order, reads the result and has a destination of its own |
 //! | row | a chain of `init` and `member`, then `root`: `rows.rs` |
 //! | generic | any op as `root`, or another reduction as `producer` and a pointwise `root` as in a contraction |
 //!
@@ -31,9 +31,10 @@
 //! Differs from upstream's greedy fusion: a producer that computes is fused into a reduction only where the reduction reads each
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
+use crate::fuse_form::Rules;
 use crate::{
     fuse_form, fuse_limits, linalg, packed_factors, products, rounded_weights, several_results, siblings, side_by_side,
-    softmax_maximum, specialize, split_division, split_reduction,
+    softmax_maximum, specialize, split_division, split_reduction, turned,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -41,6 +42,7 @@ use monopour_ir::{
     AffineMap, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, run_passes,
 };
 use monopour_program::GpuDescription;
+use std::collections::HashSet;
 use tracing::{Level, enabled, trace};
 
 /// Fuses, and forms the dispatches.
@@ -102,8 +104,9 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
         several_results::run(module, gpu.limits.max_storage_buffers, &mut rw)?;
         side_by_side::run(module, gpu, &mut rw)?;
     }
+    let turned = if gpu.is_none() { turned::run(module, &mut rw)? } else { HashSet::new() };
     unshare(module, &mut rw);
-    fuse_form::run(module, most_buffers, &mut rw)
+    fuse_form::run(module, &Rules { most_buffers, turned }, &mut rw)
 }
 
 fn count_ops(module: &Module) -> usize {

@@ -17,14 +17,22 @@ use tracing::trace;
 /// Ops of one dispatch in program order, without the fills.
 type Formed<'c> = Vec<(Op<'c>, Role)>;
 
-/// Forms the dispatches, and marks the ops; `most_buffers`: what a dispatch may bind.
+/// What a dispatch may be.
+pub(crate) struct Rules<'c> {
+    /// Buffers that it may bind.
+    pub(crate) most_buffers: usize,
+    /// Epilogues that write in another order than they read.
+    pub(crate) turned: HashSet<Op<'c>>,
+}
+
+/// Forms the dispatches, and marks the ops.
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub(crate) fn run<'c>(module: &'c Module<'c>, most_buffers: usize, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+pub(crate) fn run<'c>(module: &'c Module<'c>, rules: &Rules<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     let mut formed: HashMap<Op, Formed> = HashMap::new();
     for block in blocks(module) {
-        for dispatch in form_block(block, most_buffers, rw)? {
+        for dispatch in form_block(block, rules, rw)? {
             let root = dispatch.last().expect("invariant: a dispatch has a root").0;
             formed.insert(root, dispatch);
         }
@@ -64,22 +72,18 @@ pub(crate) fn blocks<'c>(module: &'c Module<'c>) -> Vec<Block<'c>> {
     ops.filter_map(Op::block).filter(|b| b.first_op().is_some_and(|first| seen.insert(first))).collect()
 }
 
-fn form_block<'c>(
-    block: Block<'c>,
-    most_buffers: usize,
-    rw: &mut Rewriter<'c>,
-) -> Result<Vec<Formed<'c>>, Diagnostics> {
+fn form_block<'c>(block: Block<'c>, rules: &Rules<'c>, rw: &mut Rewriter<'c>) -> Result<Vec<Formed<'c>>, Diagnostics> {
     let mut graph = BlockGraph::new(block);
     let mut taken: HashSet<Op> = HashSet::new();
     let is_product =
         |op: Op<'c>| products::contraction_loops(op).is_some() || products::convolution_loops(op).is_some();
     let joint = find_joint(&graph, &mut taken, is_product);
-    let mut epilogues = find_epilogues(&graph, &mut taken, most_buffers, is_product);
+    let mut epilogues = find_epilogues(&graph, &mut taken, rules, is_product);
     taken.extend(graph.ops().iter().copied().filter(|op| !linalg::is_structured(*op) || is_product(*op)));
     let groups = rows_form::run(&mut graph, &taken);
     let mut left: HashSet<Op> = taken.iter().copied().filter(|op| !is_product(*op)).collect();
     left.extend(groups.iter().flat_map(|g| g.members.iter().copied()));
-    epilogues.extend(find_epilogues(&graph, &mut left, most_buffers, |op| {
+    epilogues.extend(find_epilogues(&graph, &mut left, rules, |op| {
         op.is(ops::linalg::GENERIC) && linalg::parallel_loops(op).is_some_and(|p| p.contains(&false)) && !is_product(op)
     }));
     graph.order(rw);
@@ -133,16 +137,16 @@ type Epilogue<'c> = (Op<'c>, usize);
 fn find_epilogues<'c>(
     graph: &BlockGraph<'c>,
     taken: &mut HashSet<Op<'c>>,
-    most_buffers: usize,
+    rules: &Rules<'c>,
     accepts: impl Fn(Op<'c>) -> bool,
 ) -> Vec<Epilogue<'c>> {
     let mut found = vec![];
     for op in graph.ops().iter().rev().filter(|op| linalg::is_structured(**op)) {
-        if taken.contains(op) || !fuse_limits::epilogue_fits(*op, most_buffers) {
+        if taken.contains(op) || !fuse_limits::epilogue_fits(*op, rules.most_buffers) {
             continue;
         }
         let here = |p: Op<'c>| accepts(p) && graph.position(p).is_some();
-        if let Some(input) = read_input(*op, |p| here(p) && !taken.contains(&p)) {
+        if let Some(input) = read_input(*op, rules, |p| here(p) && !taken.contains(&p)) {
             taken.extend(op.operand(input).defining_op());
             taken.insert(*op);
             found.push((*op, input));
@@ -173,8 +177,9 @@ fn carry_out<'c>(
     for (op, input) in epilogues {
         let producer = op.operand(*input).defining_op().expect("invariant: found by its producer");
         done.extend([*op, producer]);
-        // An epilogue of another type has a destination of its own.
-        let overwrites = op.results().iter().any(|result| op.operand(*input).ty() == result.ty());
+        // An epilogue of another type or order has a destination of its own.
+        let in_order = linalg::inputs_of_all_loops(*op).contains(input);
+        let overwrites = in_order && op.results().iter().any(|result| op.operand(*input).ty() == result.ty());
         let root = if overwrites { chain_destination(*op, *input, rw)? } else { *op };
         formed.push(vec![(producer, Role::Producer), (root, Role::Root)]);
     }
@@ -199,14 +204,21 @@ fn inits_of<'c>(op: Op<'c>) -> Vec<Op<'c>> {
 }
 
 /// The input that a pointwise op can overwrite or reads by its loops alone, if it is the result of an accepted op without other readers.
-fn read_input<'c>(op: Op<'c>, accepts: impl Fn(Op<'c>) -> bool) -> Option<usize> {
+fn read_input<'c>(op: Op<'c>, rules: &Rules<'c>, accepts: impl Fn(Op<'c>) -> bool) -> Option<usize> {
     let fits = |i: &usize| {
         let value = op.operand(*i);
         let producer = value.defining_op().filter(|p| p.num_results() == 1);
         value.uses().len() == 1 && producer.is_some_and(|p| writes_in_order(p) && accepts(p))
     };
     // The last of several: the others are dispatches before this one.
-    linalg::inputs_of_all_loops(op).into_iter().rev().find(fits)
+    let inputs = if rules.turned.contains(&op) { read_in_order(op) } else { linalg::inputs_of_all_loops(op) };
+    inputs.into_iter().rev().find(fits)
+}
+
+/// The inputs that are read by the loops in order.
+fn read_in_order(op: Op) -> Vec<usize> {
+    let maps = linalg::indexing_maps(op).unwrap_or_default();
+    (0..linalg::num_inputs(op)).filter(|i| maps[*i].is_identity()).collect()
 }
 
 /// Whether the result's dimensions are the first loops, in order.

@@ -15,6 +15,7 @@ use monopour_contract::{
 use monopour_ir::ops;
 use monopour_ir::{DYNAMIC, Op};
 use monopour_program::CpuTarget;
+use std::collections::BTreeSet;
 
 /// Rows and columns of a task of a matrix product: a square reads the least of both operands, and its parts of them stay in
 /// the second-level cache.
@@ -53,7 +54,7 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Ker
         KernelClass::Contraction => product(dispatch, loops, cpu),
         KernelClass::Convolution => convolution(dispatch, loops, cpu),
         KernelClass::Row => rows(dispatch, loops),
-        KernelClass::Elementwise => contiguous(loops, TASK_ELEMENTS),
+        KernelClass::Elementwise => transposed(dispatch, loops).unwrap_or_else(|| contiguous(loops, TASK_ELEMENTS)),
         KernelClass::Attention => attention(dispatch),
         KernelClass::Generic | KernelClass::Column => {
             pool(dispatch, loops).unwrap_or_else(|| contiguous(loops, LINE_ELEMENTS))
@@ -78,6 +79,21 @@ fn contiguous(loops: &Loops, elements: i64) -> Vec<i64> {
         *t = known_tile(*extent, *t);
     }
     finish(tile, loops)
+}
+
+/// Tile of an op that transposes: whole lines of each operand, as squares of registers need them.
+fn transposed(dispatch: &Dispatch, loops: &Loops) -> Option<Vec<i64>> {
+    let maps = linalg::indexing_maps(dispatch.root)?;
+    let lines: BTreeSet<usize> = maps.iter().filter_map(|map| map.dim_positions()?.last().copied()).collect();
+    let elements = lines.iter().map(|d| loops.extents[*d]).fold(1, i64::saturating_mul);
+    let known = loops.extents.iter().all(|extent| *extent > 0);
+    let mut room = TASK_ELEMENTS.checked_div(elements).filter(|room| known && lines.len() > 1 && *room > 0)?;
+    let mut tile = loops.extents.clone();
+    for d in (0..tile.len()).rev().filter(|d| !lines.contains(d)) {
+        tile[d] = known_tile(loops.extents[d], room);
+        room = (room / tile[d]).max(1);
+    }
+    Some(finish(tile, loops))
 }
 
 /// Tile of a batched or otherwise general contraction: one batch, some rows, and columns that share them.
@@ -112,6 +128,10 @@ fn product(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> {
     if found.m.len() > 1 {
         widen(&found.m, loops, &mut tile);
         widen(&found.n, loops, &mut tile);
+    } else if reads_panels(dispatch.main(), &found) {
+        let mut wide = tile.clone();
+        widen(&found.n, loops, &mut wide);
+        tile = if tasks(&wide, loops) >= ENOUGH_TASKS { wide } else { tile };
     }
     if let [.., row] = found.m[..]
         && loops.extents[row] == DYNAMIC
@@ -127,6 +147,20 @@ fn converted_rows(dispatch: &Dispatch, row: usize, tile: &[i64]) -> i64 {
     let bytes = sums.element_size_bytes().unwrap_or(8)
         * tile.iter().enumerate().filter(|(d, _)| *d != row).map(|(_, t)| (*t).max(1) as u64).product::<u64>();
     if sums == result { i64::MAX } else { (MOST_TASK_BUFFER_BYTES / 2 / bytes.max(1)).max(1) as i64 }
+}
+
+/// Whether the right factor lies in panels of columns (`panels.rs`): a task of several fetches the next one while it works.
+fn reads_panels(op: Op, found: &products::ContractionLoops) -> bool {
+    let maps = linalg::indexing_maps(op).unwrap_or_default();
+    let dims = maps.get(1 - found.lhs).and_then(|map| map.dim_positions()).unwrap_or_default();
+    let ([.., outer, last], [first, .., depth, within]) = (&found.n[..], &dims[..]) else { return false };
+    first == outer && found.k.contains(depth) && within == last
+}
+
+/// Tiles of a grid.
+fn tasks(tile: &[i64], loops: &Loops) -> i64 {
+    let along = |(tile, extent): (&i64, &i64)| if *tile > 0 { linalg::known(*extent) / tile } else { 1 };
+    tile.iter().zip(&loops.extents).map(along).map(|tasks| tasks.max(1)).fold(1, i64::saturating_mul)
 }
 
 /// Takes several iterations of the loop outside of the last one, if that is whole and short: lines of an image, or blocks of

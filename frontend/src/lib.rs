@@ -9,7 +9,7 @@
 //!   `side_by_side`: products of one input as one op, for GPUs;
 //!   `packed_factors`: factors in blocks or parts of bytes as parts of their products, for GPUs; `split_division`: quotients in maps as loops; `specialize`: fills
 //!   and products as named ops; `softmax_maximum`: maxima that need no NaNs; `split_reduction`: long reductions in two;
-//!   `rounded_weights`: where weights of 16 bits are rounded; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
+//!   `rounded_weights`: where weights of 16 bits are rounded; `turned`: epilogues in another order, for CPUs; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`attention`]: the dispatches of an attention as one.
 //! * [`narrow`]: factors of integer products in 8 or 16 bits, for CPUs.
 //! * [`layouts`]: channels of images in blocks or last, for CPUs.
@@ -84,6 +84,7 @@ mod target;
 pub mod tile;
 mod transforms;
 pub mod tuning;
+mod turned;
 pub mod unfold;
 mod whole_slices;
 pub mod widen;

@@ -23,7 +23,7 @@
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
 //! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels), `dots` (those of narrow integers) and `tiles` (AMX),
 //! `windows` (small ones, written out),
-//! `ahead` (what is fetched early), `merge` (fills and epilogues), `body`, `combine` and `emit` (builders), `instructions` (exp
+//! `ahead` (what is fetched early), `flat` (lines as one), `merge` (fills and epilogues), `body`, `combine` and `emit` (builders), `instructions` (exp
 //! and division on AVX-512).
 
 mod ahead;
@@ -32,6 +32,7 @@ mod choose;
 mod combine;
 mod dots;
 mod emit;
+mod flat;
 mod form;
 mod instructions;
 mod merge;
@@ -84,6 +85,9 @@ pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
         for sums in [true, false] {
             for op in kernel.find_all(ops::linalg::GENERIC) {
                 if !gone.contains(&op) {
+                    if !sums {
+                        flat::run(op, &mut rewriter)?;
+                    }
                     gone.extend(vectorize(op, sums, cpu, &mut rewriter));
                 }
             }

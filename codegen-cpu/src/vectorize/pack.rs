@@ -35,6 +35,8 @@ const MAX_REUSED_BYTES: i64 = 36 << 10;
 const MIN_READERS: i64 = 28;
 /// Bytes between vectors of which each is another stream of the prefetcher.
 const FAR_BYTES: i64 = 512;
+/// Bytes of the vectors that one instruction interleaves.
+const INTERLEAVED_BYTES: usize = 16;
 /// Fewest iterations of a block that a left panel may ask for: each block updates the outputs.
 const MIN_BLOCK: i64 = 64;
 
@@ -533,9 +535,13 @@ pub(super) fn within<'c>(
     at
 }
 
-/// Transposes a square of vectors: swaps blocks of half the size, then recurses into them.
+/// Transposes a square of vectors: swaps blocks of half the size, then recurses into them. Short vectors are interleaved
+/// instead, for which x86 has an instruction for elements of any size.
 pub(super) fn transpose<'c>(e: &mut Emit<'c>, mut rows: Vec<Value<'c>>) -> Vec<Value<'c>> {
     let lanes = rows.len();
+    if rows[0].ty().element().element_size_bytes() == Some(1) && lanes == INTERLEAVED_BYTES {
+        return interleave(e, rows);
+    }
     let mut half = lanes / 2;
     while half > 0 {
         let upper = |lane: usize| (lane / half) % 2 == 1;
@@ -547,6 +553,18 @@ pub(super) fn transpose<'c>(e: &mut Emit<'c>, mut rows: Vec<Value<'c>>) -> Vec<V
             rows[i + half] = e.shuffle(a, b, &second);
         }
         half /= 2;
+    }
+    rows
+}
+
+/// Transposes a square of vectors: interleaves each of the first half with one of the second, as often as that takes.
+fn interleave<'c>(e: &mut Emit<'c>, mut rows: Vec<Value<'c>>) -> Vec<Value<'c>> {
+    let lanes = rows.len();
+    let from = |first: usize| (first..first + lanes / 2).flat_map(|lane| [lane as i64, (lane + lanes) as i64]);
+    let [low, high]: [Vec<i64>; 2] = [0, lanes / 2].map(|first| from(first).collect());
+    for _ in 0..lanes.ilog2() {
+        let pairs = (0..lanes / 2).map(|i| (rows[i], rows[i + lanes / 2]));
+        rows = pairs.flat_map(|(a, b)| [e.shuffle(a, b, &low), e.shuffle(a, b, &high)]).collect();
     }
     rows
 }

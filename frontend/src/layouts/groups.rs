@@ -2,7 +2,7 @@
 
 use super::{Layout, parts};
 use crate::fuse::duplicate_per_use;
-use crate::{linalg, products};
+use crate::{kernel_cpu, linalg, products};
 use monopour_ir::ops;
 use monopour_ir::typed::{Index, Slice};
 use monopour_ir::{AffineExprKind, AffineMap, DYNAMIC, Module, Op, Rewriter, Type, Value, WalkOrder};
@@ -23,6 +23,8 @@ const FEWEST_CHANNELS: i64 = 8;
 const PLANE_BYTES: i64 = 2_048;
 /// Elements of a depthwise convolution's or a pool's result that gain as much.
 const RESULTS_PER_ELEMENT: i64 = 2;
+/// A copy out of a layout that a convolution's task makes of its tile (`turned.rs`) costs such a part of one through memory.
+const FUSED_COPY: i64 = 8;
 /// Registers of a block of channels: as wide as a register tile.
 pub(crate) const REGISTERS: i64 = 2;
 
@@ -96,6 +98,12 @@ fn keeps_image(op: Op) -> bool {
 
 fn elements(value: Value) -> i64 {
     count(value.ty().shape().unwrap_or_default())
+}
+
+/// Elements of 32 bits that take as long to copy as a value.
+fn copied_elements(value: Value) -> i64 {
+    let bytes = value.ty().element().element_size_bytes().map_or(4, |bytes| bytes as i64);
+    elements(value) * bytes.min(4) / 4
 }
 
 /// The product of some sizes; an unknown one counts as 1.
@@ -176,7 +184,11 @@ impl<'c> Groups<'c> {
     /// A copy for all readers of the other kind.
     fn copy(&mut self, value: Value<'c>) {
         if self.copied.insert(value) {
-            self.gain(value, -elements(value));
+            // Squares of registers are turned: rests would be element by element.
+            let channels = parts(&value.ty().shape().unwrap_or_default()).1[0];
+            let squares = channels % self.lanes.max(1) == 0;
+            let part = if squares && is_finished_by_reader(value) { FUSED_COPY } else { 1 };
+            self.gain(value, -copied_elements(value) / part);
         }
     }
 
@@ -321,13 +333,13 @@ impl<'c> Groups<'c> {
             let chosen = |root: Option<usize>| root.is_some_and(|root| gains[&root] > 0);
             let plain = |(op, image, result): &(Op<'c>, usize, Value<'c>)| {
                 let (read, root) = (op.operand(*image), of(result)?);
-                let copied = chosen(Some(root)) && !chosen(of(&read)) && is_slow_to_read(read);
+                let copied = chosen(Some(root)) && !chosen(of(&read)) && is_slow_to_read(*op, read);
                 Some((root, read)).filter(|copy| copied && !copies.contains(copy))
             };
             let more: Vec<(usize, Value)> = self.convolutions.iter().filter_map(plain).collect();
             for (root, read) in &more {
                 if copies.insert((*root, *read)) {
-                    *gains.entry(*root).or_default() -= elements(*read);
+                    *gains.entry(*root).or_default() -= copied_elements(*read);
                 }
             }
             if more.is_empty() {
@@ -371,12 +383,34 @@ impl<'c> Groups<'c> {
     }
 }
 
-/// Whether a convolution is slow in reading a plain image: its planes are large, or several bytes are one factor.
-fn is_slow_to_read(image: Value) -> bool {
+/// Whether the only reader of a value can be a part of the convolution that makes it, or of which pointwise ops make it.
+fn is_finished_by_reader(value: Value) -> bool {
+    let Some(op) = value.defining_op().filter(|_| value.only_use().is_some()) else { return false };
+    let images = || op.operands().into_iter().filter(|operand| is_image(*operand)).collect::<Vec<_>>();
+    match op.name() {
+        ops::linalg::GENERIC if filter(op).is_some() => true,
+        ops::linalg::GENERIC => linalg::is_elementwise(op) && images().into_iter().any(is_finished_by_reader),
+        ops::tensor::EXPAND_SHAPE | ops::tensor::COLLAPSE_SHAPE => is_finished_by_reader(op.operand(0)),
+        _ => false,
+    }
+}
+
+/// Whether a convolution reads an image at some of its pixels: windows of one element are apart.
+fn skips_pixels(op: Op) -> bool {
+    let Some(found) = products::convolution_loops(op) else { return false };
+    let extents = linalg::loop_extents(op).unwrap_or_default();
+    let single = found.window.iter().all(|d| extents.get(*d) == Some(&1));
+    single && kernel_cpu::line_stride(op, &found).is_some_and(|stride| stride > 1)
+}
+
+/// Whether a convolution is slow in reading a plain image: its planes are large, pixels that it skips lie between those that it
+/// reads, or several bytes are one factor.
+fn is_slow_to_read(op: Op, image: Value) -> bool {
     let shape = image.ty().shape().filter(|_| is_image(image)).unwrap_or_default();
     let size = image.ty().element().element_size_bytes().map_or(4, |bytes| bytes as i64);
     let [channels, height, width] = if shape.is_empty() { [0; 3] } else { parts(&shape).1 };
-    channels >= FEWEST_CHANNELS && (size == 1 || height * width * size > PLANE_BYTES)
+    let far = height * width * size > PLANE_BYTES || skips_pixels(op);
+    channels >= FEWEST_CHANNELS && (size == 1 || far)
 }
 
 /// Whether an expression is loop `d` alone, or without it.

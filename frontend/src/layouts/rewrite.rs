@@ -6,6 +6,7 @@ use crate::collapse_lines::{collapsed, dynamic_sizes, expanded};
 use crate::import::WeightTable;
 use crate::linalg;
 use crate::narrow::constants::{constant, permuted};
+use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types, iterator_types_attr};
 use monopour_ir::{
@@ -77,13 +78,23 @@ impl<'c> Rewrite<'c, '_> {
             let plain = op.operand(*index);
             let copy = match copies.get(&plain) {
                 Some(copy) => *copy,
-                None => self.copy_of(plain, *layout, true)?,
+                None => self.copied(plain, *layout)?,
             };
             copies.insert(plain, copy);
             self.layouts.insert(copy, *layout);
             self.rw.set_operand(*op, *index, copy);
         }
         Ok(())
+    }
+
+    /// A copy for convolutions. Fusion would make one of bytes a part of them, and take each group of four apart.
+    fn copied(&mut self, plain: Value<'c>, layout: Layout) -> Result<Value<'c>, Diagnostics> {
+        let copy = self.copy_of(plain, layout, true)?;
+        let bytes = plain.ty().element().element_size_bytes() == Some(1);
+        for op in copy.defining_op().into_iter().filter(|_| bytes) {
+            self.rw.set_attr(op, attributes::UNFOLDED, Attr::unit(op.context()));
+        }
+        Ok(copy)
     }
 
     /// A copy of a value in its layout, which it has not yet (`into`), or out of it.

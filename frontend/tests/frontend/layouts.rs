@@ -1,6 +1,6 @@
 //! Layouts of images: which ops follow, what is copied where they end, and when nothing changes.
 
-use crate::support::{import_text, reparses};
+use crate::support::{check, compile_module, cpu, dispatches, import_text, kernel_text, reparses};
 use monopour_frontend::layouts;
 use monopour_ir::{DYNAMIC, Module, Op};
 use monopour_program::CpuTarget;
@@ -176,4 +176,108 @@ fn what_gains_nothing_keeps_its_layout() {
     // The convolution reads a filter that is given, its result is copied for the ops that follow.
     let (images, _) = laid_out(&network(64, "f32", "given"), "x86-64-v4");
     assert_eq!(images[0], [64, 14, 14]);
+}
+
+/// A product whose result has channels last, of which the given copy with a bias has channels first.
+fn turned(result: &str, reshape: &str, [from, to, bias]: [&str; 3], loops: &str) -> String {
+    let kinds = vec!["\"parallel\""; loops.split(',').count()].join(", ");
+    let (out, last) =
+        (if result.len() > 5 { "1x32x14x14" } else { "32x14x14" }, if reshape.is_empty() { "p" } else { "q" });
+    format!(
+        "func.func @main(%x: tensor<14x14x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32xf32>) -> tensor<{out}xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<14x14x32xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<14x14x32xf32>) -> tensor<14x14x32xf32>
+  %p = linalg.generic {{indexing_maps = [affine_map<(y, x, c, k) -> (y, x, k)>, affine_map<(y, x, c, k) -> (k, c)>, affine_map<(y, x, c, k) -> (y, x, c)>],
+      iterator_types = [{PARALLEL}, \"reduction\"]}} ins(%x, %w : tensor<14x14x64xf32>, tensor<64x32xf32>) outs(%f : tensor<14x14x32xf32>) {{
+  ^bb0(%a: f32, %d: f32, %o: f32):
+    %m = arith.mulf %a, %d : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  }} -> tensor<14x14x32xf32>
+{reshape}  %g = tensor.empty() : tensor<{out}xf32>
+  %r = linalg.generic {{indexing_maps = [affine_map<({loops}) -> ({from})>, affine_map<({loops}) -> ({bias})>, affine_map<({loops}) -> ({to})>],
+      iterator_types = [{kinds}]}} ins(%{last}, %b : tensor<{result}x32xf32>, tensor<32xf32>) outs(%g : tensor<{out}xf32>) {{
+  ^bb0(%a: f32, %d: f32, %o: f32):
+    %s = arith.addf %a, %d : f32
+    linalg.yield %s : f32
+  }} -> tensor<{out}xf32>
+  return %r : tensor<{out}xf32>
+}}"
+    )
+}
+
+/// A task writes its tile in the other order; a batch of one image in front makes no difference.
+#[test]
+fn copies_out_of_a_layout_are_parts_of_their_product() {
+    let plain = turned("14x14", "", ["y, x, c", "c, y, x", "c"], "c, y, x");
+    let reshape = "  %q = tensor.expand_shape %p [[0, 1], [2], [3]] output_shape [1, 14, 14, 32] : tensor<14x14x32xf32> into tensor<1x14x14x32xf32>\n";
+    let batch = turned("1x14x14", reshape, ["n, y, x, c", "n, c, y, x", "c"], "n, c, y, x");
+    for text in [plain, batch] {
+        for target in ["x86-64-v4", "x86-64-v2", "aarch64"] {
+            let module = check(&text, &cpu(target), 1);
+            let dispatch = dispatches(&module)[0];
+            assert_eq!(
+                dispatch.result(0).ty().shape().map(|shape| shape[shape.len() - 3..].to_vec()),
+                Some(vec![32, 14, 14])
+            );
+            assert_eq!(kernel_text(dispatch, "class"), "contraction");
+        }
+    }
+}
+
+/// Tasks of an op that transposes have whole lines of both sides, unless these are too long.
+#[test]
+fn tasks_that_transpose_have_whole_lines() {
+    let text = |rows: usize, columns: usize| {
+        let (from, to) = (format!("tensor<8x{rows}x{columns}xf32>"), format!("tensor<8x{columns}x{rows}xf32>"));
+        format!(
+            "func.func @main(%x: {from}) -> {to} {{
+  %e = tensor.empty() : {to}
+  %r = linalg.generic {{indexing_maps = [affine_map<(b, i, j) -> (b, i, j)>, affine_map<(b, i, j) -> (b, j, i)>], iterator_types = [{PARALLEL}]}} ins(%x : {from}) outs(%e : {to}) {{
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }} -> {to}
+  return %r : {to}
+}}"
+        )
+    };
+    let tile = |rows, columns| kernel_text(dispatches(&check(&text(rows, columns), &cpu("x86-64-v4"), 1))[0], "tile");
+    assert_eq!(tile(128, 256), "array<i64: 2, 128, 256>");
+    assert_ne!(tile(2048, 2048), "array<i64: 1, 2048, 2048>");
+}
+
+/// An image of bytes is copied once, and not by the convolution that reads it in groups of four channels.
+#[test]
+fn images_of_bytes_are_copied_before_their_convolution() {
+    let conv = "affine_map<(o, y, x, c, i, j) -> ";
+    let text = format!(
+        "func.func @main(%x: tensor<64x58x58xi8>) -> tensor<64x56x56xi32> {{
+  %zero = arith.constant 0 : i32
+  %w = arith.constant dense_resource<w> : tensor<64x64x3x3xi8>
+  %e = tensor.empty() : tensor<64x56x56xi32>
+  %f = linalg.fill ins(%zero : i32) outs(%e : tensor<64x56x56xi32>) -> tensor<64x56x56xi32>
+  %r = linalg.generic {{indexing_maps = [{conv}(c, y + i, x + j)>, {conv}(o, c, i, j)>, {conv}(o, y, x)>],
+      iterator_types = [{PARALLEL}, \"reduction\", \"reduction\", \"reduction\"]}} ins(%x, %w : tensor<64x58x58xi8>, tensor<64x64x3x3xi8>) outs(%f : tensor<64x56x56xi32>) {{
+  ^bb0(%a: i8, %b: i8, %o: i32):
+    %c = arith.extsi %a : i8 to i32
+    %d = arith.extsi %b : i8 to i32
+    %m = arith.muli %c, %d : i32
+    %s = arith.addi %o, %m : i32
+    linalg.yield %s : i32
+  }} -> tensor<64x56x56xi32>
+  return %r : tensor<64x56x56xi32>
+}}
+{{-# dialect_resources: {{ builtin: {{ w: \"0x01000000{}\" }} }} #-}}",
+        "07".repeat(64 * 64 * 9)
+    );
+    let (images, _) = laid_out(&text, "x86-64-v4-vnni");
+    assert_eq!(images, [vec![2, 58, 58, 32], vec![2, 56, 56, 32], vec![2, 32, 56, 56]]);
+    let imported = import_text(&text).expect("imports");
+    let mut weights = imported.weights;
+    layouts::run(&imported.module, &mut weights, &CpuTarget::parse("x86-64-v4-vnni").expect("a known CPU"))
+        .expect("lays out");
+    // The copy, and the convolution with the copy of its result.
+    let module = compile_module(imported.module, &cpu("x86-64-v4-vnni"));
+    assert_eq!(dispatches(&module).len(), 2);
 }
