@@ -32,8 +32,8 @@
 //! of its elements once. Long reductions to one element are split (`split_reduction.rs`).
 
 use crate::{
-    fuse_form, fuse_limits, linalg, packed_factors, products, rounded_weights, several_results, siblings, side_by_side,
-    softmax_maximum, specialize, split_division, split_reduction,
+    fuse_form, fuse_limits, linalg, odd_products, packed_factors, products, rounded_weights, several_results, siblings,
+    side_by_side, softmax_maximum, specialize, split_division, split_reduction,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -101,6 +101,7 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     if let Some(gpu) = gpu {
         several_results::run(module, gpu.limits.max_storage_buffers, &mut rw)?;
         side_by_side::run(module, gpu, &mut rw)?;
+        odd_products::run(module, gpu, &mut rw)?;
     }
     unshare(module, &mut rw);
     fuse_form::run(module, most_buffers, &mut rw)
