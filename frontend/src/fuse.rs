@@ -33,8 +33,8 @@
 
 use crate::fuse_form::Rules;
 use crate::{
-    fuse_form, fuse_limits, linalg, packed_factors, products, rounded_weights, several_results, siblings, side_by_side,
-    softmax_maximum, specialize, split_division, split_reduction, turned,
+    fuse_form, fuse_limits, linalg, odd_products, packed_factors, products, rounded_weights, several_results, siblings,
+    side_by_side, softmax_maximum, specialize, split_division, split_reduction, turned,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -103,6 +103,7 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     if let Some(gpu) = gpu {
         several_results::run(module, gpu.limits.max_storage_buffers, &mut rw)?;
         side_by_side::run(module, gpu, &mut rw)?;
+        odd_products::run(module, gpu, &mut rw)?;
     }
     let turned = if gpu.is_none() { turned::run(module, &mut rw)? } else { HashSet::new() };
     unshare(module, &mut rw);

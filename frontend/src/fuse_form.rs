@@ -80,7 +80,7 @@ fn form_block<'c>(block: Block<'c>, rules: &Rules<'c>, rw: &mut Rewriter<'c>) ->
     let joint = find_joint(&graph, &mut taken, is_product);
     let mut epilogues = find_epilogues(&graph, &mut taken, rules, is_product);
     taken.extend(graph.ops().iter().copied().filter(|op| !linalg::is_structured(*op) || is_product(*op)));
-    let groups = rows_form::run(&mut graph, &taken);
+    let groups = rows_form::run(&mut graph, &taken, rules.most_buffers);
     let mut left: HashSet<Op> = taken.iter().copied().filter(|op| !is_product(*op)).collect();
     left.extend(groups.iter().flat_map(|g| g.members.iter().copied()));
     epilogues.extend(find_epilogues(&graph, &mut left, rules, |op| {

@@ -1,13 +1,13 @@
 //! The buffers of what fusion makes, beside those that a device binds.
 //!
 //! Elementwise fusion knows no bound: a sum of forty tensors becomes one op of forty inputs, which a device of 32 storage buffers cannot
-//! run. [`crowded`] finds the values at which to stop; [`epilogue_fits`] whether a product and what finishes it are one dispatch.
+//! run. [`crowded`] finds the values at which to stop; [`epilogue_fits`] whether a product and what finishes it are one dispatch;
+//! [`rows_fit`] whether ops along rows are.
 //!
-//! Limits: an op of the program that reads more by itself stays as it is, for the code generator's diagnostic; chains of rows are not
-//! counted.
+//! Limits: an op of the program that reads more by itself stays as it is, for the code generator's diagnostic.
 
 use crate::linalg;
-use monopour_ir::{Module, Op, Value, ops};
+use monopour_ir::{Module, Op, Value, WalkOrder, ops};
 use std::collections::{HashMap, HashSet};
 
 /// Values, each with its only reader, that the reader must not compute: with them it would bind more than `most_buffers`.
@@ -37,6 +37,27 @@ pub(crate) fn crowded<'c>(module: &'c Module<'c>, most_buffers: usize) -> Vec<(V
 /// Whether a product and the pointwise op that finishes it bind at most `most_buffers`.
 pub(crate) fn epilogue_fits(op: Op, most_buffers: usize) -> bool {
     buffers(op, &tensors(op).into_iter().collect()) <= most_buffers
+}
+
+/// Whether ops along rows, as one dispatch, bind at most `most_buffers`: the tensors that they read of others, and their results that
+/// others read. A destination counts where nothing outside reads its result, unless it is a constant or has no values: it is read.
+pub(crate) fn rows_fit(members: &HashSet<Op>, most_buffers: usize) -> bool {
+    let is_within = |value: &Value| value.defining_op().is_some_and(|def| members.contains(&def));
+    let is_written = |value: &Value| value.uses().iter().any(|u| !members.contains(&u.op));
+    let has_values =
+        |value: &Value| value.defining_op().is_none_or(|def| !def.is(ops::linalg::FILL) && !def.is(ops::tensor::EMPTY));
+    let (mut read, mut written) = (HashSet::new(), 0);
+    for op in members {
+        let destinations = op.operands().split_off(linalg::num_inputs(*op));
+        let initial = destinations.into_iter().zip(op.results());
+        let initial =
+            initial.filter(|(value, result)| !is_written(result) && has_values(value)).map(|(value, _)| value);
+        let inside = op.nested(WalkOrder::Pre).into_iter().filter(|inner| inner != op).flat_map(Op::operands);
+        let captured = inside.filter(|v| v.ty().is_tensor());
+        read.extend(tensors(*op).into_iter().chain(initial).chain(captured).filter(|v| !is_within(v)));
+        written += op.results().iter().filter(|v| is_written(v)).count();
+    }
+    read.len() + written <= most_buffers
 }
 
 /// The inputs that are tensors.

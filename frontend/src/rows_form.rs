@@ -4,8 +4,8 @@
 //! Decides only; [`crate::fuse_form`] carries it out.
 
 use crate::block_graph::BlockGraph;
-use crate::linalg;
 use crate::rows::{self, Kind};
+use crate::{fuse_limits, linalg};
 use monopour_ir::{Op, Value, WalkOrder};
 use std::collections::HashSet;
 use tracing::trace;
@@ -23,8 +23,8 @@ pub(crate) struct Group<'c> {
     pub chained: Vec<(Op<'c>, usize)>,
 }
 
-/// The groups of a block, in program order of their reductions; `taken` are ops of other dispatches.
-pub(crate) fn run<'c>(graph: &mut BlockGraph<'c>, taken: &HashSet<Op<'c>>) -> Vec<Group<'c>> {
+/// The groups of a block, in program order of their reductions; `taken` are ops of other dispatches. Each binds at most `most_buffers`.
+pub(crate) fn run<'c>(graph: &mut BlockGraph<'c>, taken: &HashSet<Op<'c>>, most_buffers: usize) -> Vec<Group<'c>> {
     let mut taken = taken.clone();
     let mut groups = vec![];
     for op in graph.ops().to_vec() {
@@ -32,7 +32,8 @@ pub(crate) fn run<'c>(graph: &mut BlockGraph<'c>, taken: &HashSet<Op<'c>>) -> Ve
             continue;
         }
         if let Some(rows) = rows::reduced_rows(op) {
-            let group = grow(graph, op, rows, &taken);
+            let extents = linalg::loop_extents(op).unwrap_or_default();
+            let group = grow(graph, op, &Space { rows, extents, most_buffers }, &taken);
             taken.extend(group.members.iter().copied());
             graph.unite(&group.members);
             groups.push(group);
@@ -41,8 +42,8 @@ pub(crate) fn run<'c>(graph: &mut BlockGraph<'c>, taken: &HashSet<Op<'c>>) -> Ve
     groups
 }
 
-fn grow<'c>(graph: &BlockGraph<'c>, seed: Op<'c>, rows: usize, taken: &HashSet<Op<'c>>) -> Group<'c> {
-    let space = Space { rows, extents: linalg::loop_extents(seed).unwrap_or_default() };
+fn grow<'c>(graph: &BlockGraph<'c>, seed: Op<'c>, space: &Space, taken: &HashSet<Op<'c>>) -> Group<'c> {
+    let rows = space.rows;
     let mut members: HashSet<Op> = HashSet::from([seed]);
     let mut refused: HashSet<Op> = taken.clone();
     let mut refusals: Vec<(Op, &str)> = vec![];
@@ -57,7 +58,7 @@ fn grow<'c>(graph: &BlockGraph<'c>, seed: Op<'c>, rows: usize, taken: &HashSet<O
             Ok(())
         };
         members.insert(op);
-        match fits.and_then(|()| runs_as_one(graph, &members, rows)) {
+        match fits.and_then(|()| runs_as_one(graph, &members, space)) {
             Ok(()) => {
                 // Candidates refused before may join with this one.
                 refused.clone_from(taken);
@@ -78,12 +79,17 @@ fn grow<'c>(graph: &BlockGraph<'c>, seed: Op<'c>, rows: usize, taken: &HashSet<O
     Group { members: ordered, chained }
 }
 
-/// Whether the members are convex in their block, and have destinations for their values.
-fn runs_as_one(graph: &BlockGraph, members: &HashSet<Op>, rows: usize) -> Result<(), &'static str> {
+/// Whether the members are convex in their block, have destinations for their values, and bind no more buffers than there are.
+fn runs_as_one(graph: &BlockGraph, members: &HashSet<Op>, space: &Space) -> Result<(), &'static str> {
     if !graph.is_convex(members) {
         return Err("an op outside depends on the group and is read by it");
     }
-    homes(&in_order(graph, members), members, rows).map(|_| ()).ok_or("its value has no place in the group's results")
+    if !fuse_limits::rows_fit(members, space.most_buffers) {
+        return Err("together they read and write more buffers than the device binds");
+    }
+    homes(&in_order(graph, members), members, space.rows)
+        .map(|_| ())
+        .ok_or("its value has no place in the group's results")
 }
 
 fn in_order<'c>(graph: &BlockGraph<'c>, members: &HashSet<Op<'c>>) -> Vec<Op<'c>> {
@@ -92,10 +98,11 @@ fn in_order<'c>(graph: &BlockGraph<'c>, members: &HashSet<Op<'c>>) -> Vec<Op<'c>
     ordered
 }
 
-/// The iteration space of a group's seed.
+/// The iteration space of a group's seed, and what a dispatch may bind.
 struct Space {
     rows: usize,
     extents: Vec<i64>,
+    most_buffers: usize,
 }
 
 impl Space {

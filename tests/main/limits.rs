@@ -177,6 +177,51 @@ fn storage_buffers_of_a_product() {
     }
 }
 
+/// Rows of 48 divided by their sums, and as many ops, each of which adds one tensor more.
+fn rows_plus(added: usize) -> String {
+    let (t, rows) = ("tensor<12x48xf32>", "tensor<12xf32>");
+    let args: String = (0..added).map(|i| format!(", %y{i}: {t}")).collect();
+    let (all, row) = ("affine_map<(i, j) -> (i, j)>", "affine_map<(i, j) -> (i)>");
+    let mut body = format!(
+        "  %z = arith.constant 0.0 : f32\n  %er = tensor.empty() : {rows}\n  %e = tensor.empty() : {t}\n  \
+         %f = linalg.fill ins(%z : f32) outs(%er : {rows}) -> {rows}\n  \
+         %s = linalg.generic {{indexing_maps = [{all}, {row}], iterator_types = [\"parallel\", \"reduction\"]}} ins(%x : {t}) outs(%f : {rows}) {{\n  \
+         ^bb0(%a: f32, %o: f32):\n  %r = arith.addf %o, %a : f32\n  linalg.yield %r : f32\n  }} -> {rows}\n  \
+         %d = linalg.generic {{indexing_maps = [{all}, {row}, {all}], iterator_types = [\"parallel\", \"parallel\"]}} ins(%x, %s : {t}, {rows}) outs(%e : {t}) {{\n  \
+         ^bb0(%a: f32, %b: f32, %o: f32):\n  %r = arith.divf %a, %b : f32\n  linalg.yield %r : f32\n  }} -> {t}\n"
+    );
+    for i in 0..added {
+        let before = if i == 0 { "d".to_owned() } else { format!("s{}", i - 1) };
+        writeln!(body, "  %s{i} = arith.addf %{before}, %y{i} : {t}").expect("a string takes all text");
+    }
+    format!("func.func @main(%x: {t}{args}) -> {t} {{\n{body}  return %s{} : {t}\n}}", added - 1)
+}
+
+/// Rows and what is done with them are one dispatch as far as the buffers allow.
+#[test]
+fn storage_buffers_of_rows() {
+    for backend in backends() {
+        let device = description(&backend);
+        let most = device.limits.max_storage_buffers as usize;
+        let x: Vec<f32> = ramp(576).iter().map(|v| v.abs() + 1.0).collect();
+        let sums: Vec<f32> = x.chunks(48).map(|row| row.iter().sum()).collect();
+        for added in [most - 2, most - 1, most + 3] {
+            let text = rows_plus(added);
+            let program = compiled(&text, &device).unwrap_or_else(|d| panic!("{d}"));
+            let kernels = program.variants[0].kernels.len();
+            // The rows, and the result.
+            assert_eq!(kernels == 1, added == most - 2, "{added} added: {kernels} kernels");
+            let bound = requirements(&program).limits.max_storage_buffers as usize;
+            assert!(bound <= most, "{added} added: {bound} buffers");
+            let mut inputs = vec![f32s(&[12, 48], &x)];
+            inputs.extend((0..added).map(|i| f32s(&[12, 48], &[i as f32; 576])));
+            let total: f32 = (0..added).map(|i| i as f32).sum();
+            let expected: Vec<f32> = (0..576).map(|at| x[at] / sums[at / 48] + total).collect();
+            check(&backend, &text, program, &inputs, &expected);
+        }
+    }
+}
+
 /// Adds this many numbers to each element.
 fn plus_numbers(numbers: usize) -> String {
     let t = "tensor<8xf32>";

@@ -29,6 +29,7 @@ mod minimal_random;
 mod minimal_results;
 mod minimal_tiles;
 mod numerics;
+mod odd_products;
 mod onnx;
 mod onnx_contrib;
 mod onnx_edges;

@@ -321,16 +321,10 @@ fn random_shapes_are_right_on_the_cpu() {
     check_shapes(&[Monopour::cpu()]);
 }
 
-/// Seeds of which none is known to fail on lavapipe.
-///
-/// TODO(#23): all 3,000. Of these 12 are wrong: `remf` by special values, `powf` of f16 at infinity, and logarithms of denormals, which
-/// `docs/numerics.md` leaves to the device.
-const RIGHT_ON_GPUS: u64 = 60;
-
 #[test]
 fn random_shapes_are_right_on_a_gpu() {
     if let Some(gpu) = Monopour::gpu() {
-        check_all(&[gpu], seeds(25, RIGHT_ON_GPUS), generate_shapes::program, generate_shapes::tolerance);
+        check_shapes(&[gpu]);
     }
 }
 
@@ -347,7 +341,7 @@ fn portable_shape(seed: u64) -> (String, Vec<Input>) {
 #[test]
 fn random_shapes_are_right_on_a_portable_gpu() {
     if let Some(gpu) = Monopour::portable() {
-        check_all(&[gpu], seeds(15, RIGHT_ON_GPUS), portable_shape, generate_shapes::tolerance);
+        check_all(&[gpu], seeds(15, 3000), portable_shape, generate_shapes::tolerance);
     }
 }
 

@@ -1,6 +1,7 @@
 //! `arith`: numbers, comparisons, conversions. All ops work lane by lane.
 
 use super::module::{Ex, Kernel, Lowered, Shape};
+use super::remainder::remainder;
 use super::short_float::ShortFloat;
 use super::{convert, narrow, types};
 use crate::error;
@@ -213,6 +214,7 @@ fn binary<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, name: &str, shape: Shape) -> 
         ops::arith::FLOORDIVSI | ops::arith::CEILDIVSI => {
             Ok(kernel.zip(a, b, |k, a, b| rounded_division(k, a, b, shape, name == ops::arith::FLOORDIVSI)))
         }
+        ops::arith::REMF => Ok(kernel.zip(a, b, |k, a, b| float_remainder(k, a, b, shape))),
         ops::arith::CEILDIVUI => Ok(kernel.zip(a, b, |k, a, b| unsigned_ceil_division(k, a, b, shape))),
         _ => Err(error::unsupported_op(op)),
     }
@@ -225,7 +227,7 @@ fn direct(name: &str, bool_result: bool) -> Option<B> {
         ops::arith::SUBF => B::Subtract,
         ops::arith::MULF => B::Multiply,
         ops::arith::DIVF => B::Divide,
-        ops::arith::REMF | ops::arith::REMSI => B::Modulo,
+        ops::arith::REMSI => B::Modulo,
         ops::arith::DIVSI => B::Divide,
         // On one bit, addition and subtraction are the exclusive or, which naga has for bools as `!=`.
         ops::arith::ADDI | ops::arith::SUBI | ops::arith::XORI if bool_result => B::NotEqual,
@@ -301,6 +303,19 @@ fn rounded_division(k: &mut Kernel, a: Ex, b: Ex, shape: Shape, floor: bool) -> 
     let adjust = k.binary(B::And, inexact, wrong_way);
     let adjusted = k.binary(if floor { B::Subtract } else { B::Add }, quotient, one);
     k.select(adjust, adjusted, quotient)
+}
+
+/// f16 through f32, where the remainder is exact; of f64 the driver's.
+fn float_remainder(k: &mut Kernel, a: Ex, b: Ex, shape: Shape) -> Ex {
+    match shape.scalar.width {
+        8 => k.binary(B::Modulo, a, b),
+        4 => remainder(k, a, b, shape),
+        _ => {
+            let [a, b] = [a, b].map(|e| k.convert(e, ScalarKind::Float, 4));
+            let wide = remainder(k, a, b, Shape { scalar: Scalar::F32, ..shape });
+            k.convert(wide, ScalarKind::Float, 2)
+        }
+    }
 }
 
 fn maybe_nan(op: Op, index: usize) -> bool {

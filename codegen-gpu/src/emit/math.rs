@@ -102,8 +102,6 @@ fn builtin(name: &str) -> Option<M> {
         ops::math::EXP2 => M::Exp2,
         ops::math::FLOOR => M::Floor,
         ops::math::FMA => M::Fma,
-        ops::math::LOG => M::Log,
-        ops::math::LOG2 => M::Log2,
         ops::math::ROUNDEVEN => M::Round,
         ops::math::RSQRT => M::InverseSqrt,
         ops::math::SIN => M::Sin,
@@ -132,6 +130,8 @@ fn written_out(name: &str, shape: Shape) -> Option<fn(&mut Kernel, Ex, Shape) ->
         ops::math::ISFINITE if shape.scalar.width > 2 => is_finite,
         _ if shape.scalar != naga::Scalar::F32 => return None,
         ops::math::ERF => erf,
+        ops::math::LOG => natural_logarithm,
+        ops::math::LOG2 => log2,
         ops::math::LOG1P => log1p,
         ops::math::EXPM1 => expm1,
         ops::math::LOG10 => log10,
@@ -177,9 +177,16 @@ fn repeated_product(k: &mut Kernel, x: Ex, exponent: u32) -> Ex {
 fn powf(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
     let (zero, half) = (number(k, 0.0, shape), number(k, 0.5, shape));
     let magnitude = k.math(M::Abs, &[x]);
-    let log = k.math(M::Log2, &[magnitude]);
+    let log = log2(k, magnitude, shape);
     let exponent = k.binary(B::Multiply, y, log);
     let power = k.math(M::Exp2, &[exponent]);
+    // Drivers that see a `pow` in this take every power of 0 for 0.
+    let (no_bits, least) = (k.u32(0), number(k, f32::INFINITY, shape));
+    let (no_bits, bits) = (k.splat(no_bits, shape.lanes), magnitude_bits(k, x, shape));
+    let is_zero = k.binary(B::Equal, bits, no_bits);
+    let inverts = k.binary(B::Less, y, zero);
+    let of_zero = k.select(inverts, least, zero);
+    let power = k.select(is_zero, of_zero, power);
     let truncated = k.math(M::Trunc, &[y]);
     let is_whole = k.binary(B::Equal, truncated, y);
     let halved = k.binary(B::Multiply, y, half);
@@ -189,10 +196,18 @@ fn powf(k: &mut Kernel, x: Ex, y: Ex, shape: Shape) -> Ex {
     let signed = k.select(is_even, power, minus);
     let undefined = number(k, f32::NAN, shape);
     let endless = is_infinite(k, x, shape);
-    let of_fraction = k.select(endless, power, undefined);
+    let has_fractions = k.binary(B::InclusiveOr, endless, is_zero);
+    let of_fraction = k.select(has_fractions, power, undefined);
     let of_negative = k.select(is_whole, signed, of_fraction);
-    let is_negative = k.binary(B::Less, x, zero);
+    let is_negative = has_sign(k, x, shape);
     k.select(is_negative, of_negative, power)
+}
+
+/// Whether the sign bit of an f32 is set: that of a zero, too.
+fn has_sign(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    let (bits, zero) = (k.bitcast(x, naga::ScalarKind::Sint), k.i32(0));
+    let zero = k.splat(zero, shape.lanes);
+    k.binary(B::Less, bits, zero)
 }
 
 fn masked(k: &mut Kernel, x: Ex, mask: u32, shape: Shape) -> Ex {
@@ -253,7 +268,7 @@ fn erfc(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
 fn cbrt(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
     let third = number(k, 1.0 / 3.0, shape);
     let magnitude = k.math(M::Abs, &[x]);
-    let log = k.math(M::Log2, &[magnitude]);
+    let log = log2(k, magnitude, shape);
     let exponent = k.binary(B::Multiply, log, third);
     let guess = k.math(M::Exp2, &[exponent]);
     let square = k.binary(B::Multiply, guess, guess);
@@ -363,10 +378,33 @@ fn acos(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
     k.math(M::Atan2, &[sine, x])
 }
 
+fn natural_logarithm(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    logarithm(k, x, (M::Log, std::f32::consts::LN_2), shape)
+}
+
+fn log2(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
+    logarithm(k, x, (M::Log2, 1.0), shape)
+}
+
 fn log10(k: &mut Kernel, x: Ex, shape: Shape) -> Ex {
-    let log2 = k.math(M::Log2, &[x]);
+    let log2 = log2(k, x, shape);
     let factor = number(k, std::f32::consts::LOG10_2, shape);
     k.binary(B::Multiply, log2, factor)
+}
+
+/// The driver's logarithm, and that of 2 in the same base. Drivers flush denormals, or take their exponent for that of normal
+/// numbers: these are whole multiples of 2^-149, by their bits, and so is 0.
+fn logarithm(k: &mut Kernel, x: Ex, (fun, of_two): (M, f32), shape: Shape) -> Ex {
+    let (bits, least) = (k.bitcast(x, naga::ScalarKind::Uint), k.u32(f32::MIN_POSITIVE.to_bits()));
+    let least = k.splat(least, shape.lanes);
+    let is_small = k.binary(B::Less, bits, least);
+    let steps = k.bitcast(x, naga::ScalarKind::Sint);
+    let steps = k.convert(steps, naga::ScalarKind::Float, 4);
+    let scaled = k.select(is_small, steps, x);
+    let log = k.math(fun, &[scaled]);
+    let scale = number(k, 149.0 * of_two, shape);
+    let of_small = k.binary(B::Subtract, log, scale);
+    k.select(is_small, of_small, log)
 }
 
 /// Half to even: a tie moves if what is below it is odd.

@@ -35,6 +35,7 @@ mod memref;
 mod module;
 mod narrow;
 mod packed;
+mod remainder;
 mod scalars;
 mod scf;
 mod short_float;
