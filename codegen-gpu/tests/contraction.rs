@@ -326,3 +326,25 @@ fn each_element_is_stored_once_and_the_epilogue_reads_no_result() {
         assert_eq!(compiled.bindings[2].access, monopour_program::Access::Write, "{ir}");
     }
 }
+
+#[test]
+fn what_an_epilogue_overwrites_is_read_before_anything_is_stored() {
+    let [a, b, c, t] = [buffer(&[16, 64]), buffer(&[64, 64]), buffer(&[16, 64]), "memref<16x64xf32>".to_owned()];
+    let body = format!(
+        "  %z = arith.constant 0.0 : f32\n  %t = memref.alloc() : {t}\n  linalg.fill ins(%z : f32) outs(%t : {t})\n  \
+         linalg.matmul ins(%a0, %a1 : {a}, {b}) outs(%t : {t})\n  \
+         linalg.generic {{indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], \
+         iterator_types = [\"parallel\", \"parallel\"]}} ins(%t : {t}) outs(%a2 : {c}) {{\n  \
+         ^bb0(%i: f32, %o: f32):\n    %s = arith.addf %o, %i : f32\n    linalg.yield %s : f32\n  }}\n"
+    );
+    let (kernel, report, _) =
+        compile(&outlined(&[a, b, c], &[1, 1], SUBGROUP, &body), &lavapipe()).expect("it compiles");
+    assert_eq!(report.kernels[0].strategy, "contraction");
+    let lines = |is_wanted: fn(&str) -> bool| {
+        let numbered = kernel.wgsl.lines().enumerate();
+        numbered.filter(move |(_, line)| is_wanted(line.trim())).map(|(number, _)| number).collect::<Vec<_>>()
+    };
+    let (loads, stores) = (lines(|line| line.contains("= arg2_[")), lines(|line| line.starts_with("arg2_[")));
+    assert_eq!((loads.len(), stores.len()), (16, 16), "{}", kernel.wgsl);
+    assert!(loads.last() < stores.first(), "{}", kernel.wgsl);
+}

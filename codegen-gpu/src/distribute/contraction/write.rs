@@ -201,8 +201,10 @@ fn register_tile<'c>(
     }
     let initial = points.iter().map(|p| initial(code, evaluator, plan, p)).collect::<Result<Vec<_>, _>>()?;
     let sums = accumulate(code, evaluator, plan, (who, place), &initial)?;
-    // Invocations that are clamped into range do not read what another one stores.
-    let in_place = writes_what_it_reads(evaluator, plan);
+    // Invocations that are clamped into range do not read what another one stores. Elsewhere all is read before anything is
+    // stored: a driver that moves no load past a store (llvmpipe) waits for each of them in turn.
+    let is_clamped = place.row_guards.iter().chain(&place.column_guards).any(Option::is_some);
+    let in_place = is_clamped && writes_what_it_reads(evaluator, plan);
     for (i, point) in points.iter_mut().enumerate() {
         for (output, sums) in plan.fused.op.outputs().iter().zip(&sums) {
             if let Source::Slice(result) = output.source {
