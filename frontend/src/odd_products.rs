@@ -66,7 +66,11 @@ struct Product<'c> {
 
 impl<'c> Product<'c> {
     fn of(op: Op<'c>) -> Option<Self> {
-        let shapes = [op.operand(0), op.operand(1), op.result(0)].map(|v| v.ty().shape());
+        let types = [op.operand(0), op.operand(1), op.result(0)].map(Value::ty);
+        if types.iter().any(|ty| ty.element() != Type::f32(op.context())) {
+            return None;
+        }
+        let shapes = types.map(Type::shape);
         let [Some(left), Some(right), Some(result)] = shapes else { return None };
         let all = [left, right, result];
         if all.iter().flatten().any(|extent| *extent == DYNAMIC || *extent <= 0) {

@@ -1,7 +1,8 @@
 //! Products whose lines no vector divides: on a software adapter of padded factors, from some size on.
 
 use crate::backend::Monopour;
-use crate::host::{f32s, ramp};
+use crate::host::{f32s, ramp, raw};
+use monopour::program::DType;
 use monopour::{CompileOptions, TargetDescription, compile};
 
 /// `max(x y + bias, 0)`, or the product alone; `turned`: y is given by columns.
@@ -66,5 +67,30 @@ fn large_products_of_odd_sizes_are_of_padded_factors() {
         // Even lines, and a product that is too small for copies.
         assert_eq!(kernels(&gpu, [501, 512, 504], turned, finished), 1);
         assert_eq!(kernels(&gpu, [61, 127, 67], turned, finished), 1);
+    }
+}
+
+#[test]
+fn products_of_other_types_stay_as_they_are() {
+    let Some(gpu) = Monopour::gpu() else { return };
+    let integers = |text: String| {
+        let names = [("f32", "i32"), ("arith.mulf", "arith.muli"), ("arith.addf", "arith.addi"), ("0.0", "0")];
+        names.into_iter().fold(text, |text, (from, to)| text.replace(from, to))
+    };
+    let [m, k, n] = [501, 499, 503];
+    let text = integers(product([m, k, n], false, false));
+    let options = CompileOptions { targets: vec![gpu.target().clone()], verify: true, ..Default::default() };
+    let program = compile(text.as_bytes(), "odd.mlir", &options).unwrap_or_else(|d| panic!("{d}\n{text}")).program;
+    assert_eq!(program.variants[0].kernels.len(), 1);
+    let tensor = |rows: usize, columns: usize| {
+        let bytes = (0..rows * columns).flat_map(|i| ((i * 37 % 23) as i32 - 11).to_le_bytes()).collect::<Vec<_>>();
+        raw(DType::I32, &[rows as u64, columns as u64], &bytes)
+    };
+    let results = gpu.results(program, &[tensor(m, k), tensor(k, n), raw(DType::I32, &[n as u64], &vec![0; 4 * n])], 1);
+    let found = results.unwrap_or_else(|e| panic!("{e}")).remove(0).to_f64();
+    for at in (0..m * n).step_by(997) {
+        let number = |i: usize| ((i * 37 % 23) as i32 - 11) as f64;
+        let sum: f64 = (0..k).map(|i| number(at / n * k + i) * number(i * n + at % n)).sum();
+        assert_eq!(found[at], sum, "element {at}");
     }
 }
