@@ -142,6 +142,8 @@ struct State<B> {
     runs: u64,
     /// Buffers lent for the first time so far; the age of the next one.
     made: u64,
+    /// The age behind that of the youngest buffer that this run has had.
+    reached: u64,
     /// Loans not yet returned.
     outstanding: u64,
     /// A closed pool frees returned buffers.
@@ -156,14 +158,19 @@ struct Idle<B> {
 }
 
 impl<B: Physical> State<B> {
-    /// Takes an idle buffer for a class: the oldest of the smallest that will do.
+    /// Takes an idle buffer for a class: the oldest of the smallest that will do, first among those that this run had before.
+    ///
+    /// The first run had no other ones: if it took a longer one, every later run does, though there is one of the class by then.
     fn pop(&mut self, class: u64) -> Option<(u64, B)> {
-        let fitting = class..=class.saturating_mul(MOST_WASTE);
-        let (&bytes, _) = self.idle.range(fitting).next()?;
-        let (age, found) = self.idle.get_mut(&bytes)?.pop_first()?;
-        self.prune(bytes);
-        self.idle_bytes -= bytes;
-        Some((age, found.buffer))
+        let (bytes, age) = self.fitting(class, self.reached).or_else(|| self.fitting(class, u64::MAX))?;
+        self.reached = self.reached.max(age + 1);
+        Some((age, self.remove(bytes, age)?))
+    }
+
+    /// Size and age of the oldest of the smallest idle buffers that will do and are older than `below`.
+    fn fitting(&self, class: u64, below: u64) -> Option<(u64, u64)> {
+        let sizes = self.idle.range(class..=class.saturating_mul(MOST_WASTE));
+        sizes.filter_map(|(bytes, of)| Some((*bytes, *of.range(..below).next()?.0))).next()
     }
 
     fn remove(&mut self, bytes: u64, age: u64) -> Option<B> {
@@ -228,6 +235,7 @@ impl<B: Physical> Pool<B> {
             freed: HashSet::new(),
             runs: 0,
             made: 0,
+            reached: 0,
             outstanding: 0,
             closed: false,
         };
@@ -265,6 +273,7 @@ impl<B: Physical> Pool<B> {
     fn next_age(&self) -> u64 {
         let mut state = self.state();
         state.made += 1;
+        state.reached = state.made + 1;
         state.made
     }
 
@@ -293,6 +302,7 @@ impl<B: Physical> Pool<B> {
     pub fn end_run(&self) -> HashSet<u64> {
         let mut state = self.state();
         state.runs += 1;
+        state.reached = 0;
         if state.runs.is_multiple_of(DISUSE_RUNS) {
             state.need = [state.needed_bytes, state.need[0]];
         }
@@ -431,6 +441,22 @@ mod tests {
         drop(pool.take(1001, |_| panic!("an idle buffer of the class exists")).unwrap());
         assert_eq!(account.lock().buffers_created, 1);
         assert_eq!(pool.outstanding(), 0);
+    }
+
+    /// The second request of a run gets the longer buffer, which was the only one: also once the third one has made a shorter.
+    #[test]
+    fn a_run_gets_the_buffers_of_the_run_before() {
+        let (account, pool) = pool(None);
+        let run = || {
+            let made = |bytes| Ok(Fake(bytes));
+            drop(pool.take(1024, made).unwrap());
+            let loans = [600, 512].map(|bytes| pool.take(bytes, made).unwrap());
+            pool.end_run();
+            loans.map(|loan| loan.bytes())
+        };
+        assert_eq!(run(), [1024, 512]);
+        assert_eq!([run(), run()], [[1024, 512]; 2]);
+        assert_eq!(account.lock().buffers_created, 2);
     }
 
     #[test]
