@@ -2,7 +2,7 @@
 //! of their own, in that of the other branch. Each program has a twin that must copy.
 
 use crate::host::{index, raw};
-use crate::minimal::{AXES, Case, Copies, ELEMENTS, check_family};
+use crate::minimal::{AXES, Case, Copies, ELEMENTS, check_family, tensor_from, type_of};
 use crate::minimal_results::{Sizes, family, turned};
 use monopour::program::DType;
 use monopour::runtime::HostTensor;
@@ -115,4 +115,136 @@ fn branched(sizes: &Sizes, (holds, updates): (bool, usize), is_twin: bool) -> Ca
 #[test]
 fn branches_compute_in_the_buffer_of_the_other_one() {
     check_family(family(6, &[(true, 1), (false, 1), (true, 2), (false, 3), (true, 3)], branched), 10);
+}
+
+/// How a value is seen where it is joined.
+#[derive(Clone, Copy, PartialEq)]
+enum View {
+    /// The axis in two, of three elements the second.
+    Split,
+    /// The axis and a neighbour in one.
+    Merged,
+    /// The axis and a neighbour exchanged.
+    Exchanged,
+}
+
+impl View {
+    /// The first of the axis and its neighbour.
+    fn at(sizes: &Sizes) -> usize {
+        sizes.axis.min(sizes.rank - 2)
+    }
+
+    /// The shape of a value as it is seen.
+    fn shape(self, sizes: &Sizes) -> Vec<u64> {
+        let (mut shape, axis) = (sizes.shape(sizes.size), sizes.axis);
+        match self {
+            Self::Split => drop(shape.splice(axis..=axis, [sizes.size / 3, 3])),
+            Self::Merged => {
+                let at = Self::at(sizes);
+                shape[at] *= shape.remove(at + 1);
+            }
+            Self::Exchanged => shape.swap(Self::at(sizes), Self::at(sizes) + 1),
+        }
+        shape
+    }
+
+    /// The axis of the shape whose size is not known.
+    fn dynamic(self, sizes: &Sizes) -> Option<usize> {
+        let (at, axis) = (sizes.rank.checked_sub(2).map_or(0, |last| sizes.axis.min(last)), sizes.axis);
+        let seen = match self {
+            Self::Split => axis,
+            Self::Merged => at,
+            Self::Exchanged => 2 * at + 1 - axis,
+        };
+        sizes.dynamic.then_some(seen)
+    }
+
+    /// `%name`, which sees `from`.
+    fn op(self, sizes: &Sizes, name: &str, from: &str) -> String {
+        let (ty, rank, axis) = (sizes.ty(sizes.size), sizes.rank, sizes.axis);
+        let (shape, dynamic) = (self.shape(sizes), self.dynamic(sizes));
+        let to = type_of(&shape, dynamic, sizes.element.1);
+        let groups = |count: usize, at: usize| {
+            let group = |d: usize| match d.cmp(&at) {
+                std::cmp::Ordering::Less => format!("[{d}]"),
+                std::cmp::Ordering::Equal => format!("[{d}, {}]", d + 1),
+                std::cmp::Ordering::Greater => format!("[{}]", d + 1),
+            };
+            (0..count).map(group).collect::<Vec<_>>().join(", ")
+        };
+        let extents = |known: &str| {
+            let extent = |(d, n): (usize, &u64)| if dynamic == Some(d) { known.to_owned() } else { n.to_string() };
+            shape.iter().enumerate().map(extent).collect::<Vec<_>>().join(", ")
+        };
+        match self {
+            Self::Split => format!(
+                "  %three{name} = arith.constant 3 : index\n  %h{name} = arith.divui %d, %three{name} : index\n  \
+                 %{name} = tensor.expand_shape {from} [{}] output_shape [{}] : {ty} into {to}\n",
+                groups(rank, axis),
+                extents(&format!("%h{name}"))
+            ),
+            Self::Merged => {
+                format!(
+                    "  %{name} = tensor.collapse_shape {from} [{}] : {ty} into {to}\n",
+                    groups(rank - 1, Self::at(sizes))
+                )
+            }
+            Self::Exchanged => {
+                let mut order: Vec<usize> = (0..rank).collect();
+                order.swap(Self::at(sizes), Self::at(sizes) + 1);
+                let size = if sizes.dynamic { "%d" } else { "" };
+                format!(
+                    "  %to{name} = tensor.empty({size}) : {to}\n  \
+                     %{name} = linalg.transpose ins({from} : {ty}) outs(%to{name} : {to}) permutation = {order:?}\n"
+                )
+            }
+        }
+    }
+}
+
+/// Two values are made and joined as another shape: each is made inside of the result. Twin: the first one is a result as it was made,
+/// or the second one is an input where the shape is that of an op of its own.
+fn viewed(sizes: &Sizes, (view, is_last): (View, bool), is_twin: bool) -> Case {
+    let (ty, shape, dynamic) = (sizes.ty(sizes.size), view.shape(sizes), view.dynamic(sizes));
+    let element = sizes.element.1;
+    // Threes with other elements between them are not the elements of one axis.
+    let is_split_last = view == View::Split && sizes.axis + 1 == sizes.rank;
+    let axis = if is_last { shape.len() - 1 - usize::from(is_split_last) } else { 0 };
+    let mut whole = shape.clone();
+    whole[axis] *= 2;
+    let (seen, whole) = (type_of(&shape, dynamic, element), type_of(&whole, dynamic, element));
+    let is_input = is_twin && view == View::Exchanged;
+    let also = is_twin && !is_input;
+    let second =
+        if is_input { String::new() } else { format!("{}{}", sizes.made("u1", "%y"), view.op(sizes, "v1", "%u1")) };
+    let (from, given) = if is_input { ("%y", &seen) } else { ("%v1", &ty) };
+    let (more, types) = if also { (", %u0", format!("{whole}, {ty}")) } else { ("", whole.clone()) };
+    let text = format!(
+        "func.func @main(%x: {ty}, %y: {given}) -> ({types}) {{\n{}{}{}{second}  \
+         %j = tensor.concat dim({axis}) %v0, {from} : ({seen}, {seen}) -> {whole}\n  return %j{more} : {types}\n}}\n",
+        sizes.constants(),
+        sizes.made("u0", "%x"),
+        view.op(sizes, "v0", "%u0")
+    );
+    let of_given = if is_input { shape } else { sizes.shape(sizes.size) };
+    let inputs = vec![sizes.tensor(sizes.size, 1), tensor_from(sizes.element.0, &of_given, 5)];
+    let fresh_bytes = Some(2 * sizes.bytes(sizes.size)).filter(|_| !also && !sizes.dynamic);
+    Case { text, inputs, donated: 0, copies: Copies::Exactly(u64::from(is_twin)), fresh_bytes }
+}
+
+#[test]
+fn what_is_joined_as_another_shape_is_computed_there() {
+    let mut cases = vec![];
+    for ((rank, axis), element) in AXES.into_iter().flat_map(|place| ELEMENTS.map(|element| (place, element))) {
+        let views = [View::Split, View::Merged, View::Exchanged];
+        for view in views.into_iter().filter(|view| *view == View::Split || rank > 1) {
+            // TODO(#25): a merged axis of dynamic size, which would be parted by a division.
+            let dynamic = [false, true].into_iter().filter(|dynamic| !(*dynamic && view == View::Merged));
+            for (dynamic, is_last) in dynamic.flat_map(|dynamic| [(dynamic, false), (dynamic, true)]) {
+                let sizes = Sizes { rank, axis, size: 6, element, dynamic };
+                cases.extend([false, true].map(|is_twin| viewed(&sizes, (view, is_last), is_twin)));
+            }
+        }
+    }
+    check_family(cases, 10);
 }
