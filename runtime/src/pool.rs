@@ -2,8 +2,9 @@
 //!
 //! A physical buffer is expensive to create and to touch for the first time, so that idle ones are kept: until they are not used
 //! for [`DISUSE_RUNS`] runs, or the pool holds more than [`MOST_NEEDS`] times what runs of late had at once. Of the idle buffers
-//! of a size the oldest one is taken: the same sequence of requests gets the same buffers, so that cached bind groups fit again.
-//! Without one of its size a request gets the next larger one, up to twice as long: runs of many sizes share their buffers.
+//! of a size the oldest one is taken. Without one of its size a request gets the next larger one, up to twice as long: runs of many
+//! sizes share their buffers. Buffers that a run has had go before others, as in the run that made them: the same sequence of
+//! requests gets the same buffers, so that cached bind groups fit again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -191,6 +191,7 @@ fn bytes_of_all_tiles(kernel: Op, copy: Op, tiles: Option<u64>) -> Option<u64> {
 }
 
 /// What [`attributes::COPIED_SIZES`] says of a copy: the bytes of each view that the tiles slice and whose sizes are scalar arguments.
+/// What casts an argument is no tile.
 fn sizes_by_scalars<'c>(kernel: Op<'c>, copy: Op<'c>) -> Vec<Attr<'c>> {
     let scalars: Vec<Value> = kernel.body().map(|body| body.args()).unwrap_or_default();
     let scalars: Vec<Value> = scalars.into_iter().filter(|arg| !arg.ty().is_memref()).collect();
@@ -204,5 +205,8 @@ fn sizes_by_scalars<'c>(kernel: Op<'c>, copy: Op<'c>) -> Vec<Attr<'c>> {
         }
         Some(Attr::dense_i64(copy.context(), &list))
     };
-    copy.operands().into_iter().flat_map(|value| views(value).skip(1)).filter_map(bytes).collect()
+    let is_cast = |value: &Value<'c>| value.defining_op().is_some_and(|op| op.is(ops::memref::REINTERPRET_CAST));
+    let sliced =
+        |value| views(value).enumerate().filter(move |(at, view)| *at > 0 || is_cast(view)).map(|(_, view)| view);
+    copy.operands().into_iter().flat_map(sliced).filter_map(bytes).collect()
 }
