@@ -6,6 +6,7 @@ use super::parts::{self, Parts};
 use crate::error;
 use monopour_contract::attributes;
 use monopour_ir::ops;
+use monopour_ir::typed::gpu;
 use monopour_ir::typed::{Index, Slice, memref};
 use monopour_ir::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Rewriter, Type, Value};
 use monopour_program::{GpuDescription, GpuFeature, GpuKernel, MAX_NUMBER_BYTES};
@@ -149,8 +150,8 @@ pub(super) fn set_access<'c>(rw: &mut Rewriter<'c>, func: Op<'c>) {
 
 fn access(arg: Value) -> &'static str {
     let uses = arg.uses();
-    let stored = uses.iter().any(|u| u.op.name().ends_with(".store"));
-    let loaded = uses.iter().any(|u| u.op.name().ends_with(".load"));
+    let stored = uses.iter().any(|u| gpu::is_store(u.op));
+    let loaded = uses.iter().any(|u| gpu::is_load(u.op));
     match (loaded, stored) {
         (true, true) => "read_write",
         (false, true) => "write",

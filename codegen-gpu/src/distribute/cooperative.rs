@@ -3,9 +3,9 @@
 //! Before: `linalg.fill`, one product of two f16 factors that is summed in f32, elementwise generics, all on one tile.
 //! After: a loop over the reduction in steps; per step the invocations copy both factors to workgroup memory, and each
 //! subgroup loads matrices of them and adds their products to its part of the tile. The next step's values are loaded into
-//! registers before the products, so that memory works meanwhile. At the end the sums pass through workgroup memory, one or
-//! two matrices of each subgroup at a time, because no invocation knows the elements of a matrix that it holds; there the
-//! epilogue is computed, in vectors of neighbours.
+//! registers before the products, so that memory works meanwhile. At the end whole tiles are computed and stored by matrices
+//! (`direct`). The sums of others pass through workgroup memory, one or two matrices of each subgroup at a time, because no
+//! invocation knows the places of the elements that it holds; there the epilogue is computed, in vectors of neighbours.
 //!
 //! Workgroup memory is kept small: on an H200 (driver 580) one workgroup of 36 KiB is on a unit at a time where two of 35 KiB
 //! are, and takes 1.7 times as long.
@@ -18,6 +18,7 @@
 //! Requires: subgroups of one known size, f16 and [`monopour_program::GpuFeature::CooperativeMatrix`]; a static reduction; both factors
 //! contiguous in vectors of four. Declines otherwise.
 
+mod direct;
 mod write;
 
 use super::code::Code;
@@ -30,6 +31,7 @@ use super::matrices::{HALVES, MATRIX, SKEW, SUMS_SKEW};
 use super::model::{Base, Source, TileOp};
 use super::strategy::{Declined, KernelPlan, Site, Strategy};
 use super::stride::Stride;
+use direct::Direct;
 use monopour_contract::KernelClass;
 use monopour_ir::Diagnostics;
 use monopour_ir::bodies::{self, MultiplyAdd};
@@ -89,6 +91,8 @@ struct Plan<'c, 'm> {
     tile: Tile,
     /// Elements per access of the results.
     lanes: u32,
+    /// Results that are stored as matrices.
+    direct: Option<Direct<'c>>,
 }
 
 /// The strategy.
@@ -104,7 +108,7 @@ impl Strategy for Cooperative {
         let Some(lanes) = kernel.cooperative.filter(|_| kernel.class == KernelClass::Contraction) else {
             return Err(Declined::NotAsked);
         };
-        let plan = plan(body, kernel, lanes)?;
+        let plan = plan(body, kernel, lanes, device)?;
         let needed = plan.bytes();
         if needed > u64::from(device.limits.max_workgroup_storage_bytes) {
             return Err(Declined::WorkgroupMemory(needed));
@@ -113,7 +117,12 @@ impl Strategy for Cooperative {
     }
 }
 
-fn plan<'c, 'm>(body: &Evaluator<'c, 'm>, kernel: &FittedChoice, subgroup: i64) -> Result<Plan<'c, 'm>, Declined> {
+fn plan<'c, 'm>(
+    body: &Evaluator<'c, 'm>,
+    kernel: &FittedChoice,
+    subgroup: i64,
+    device: &GpuDescription,
+) -> Result<Plan<'c, 'm>, Declined> {
     let model = body.model;
     if !model.is_straight() {
         return Err(Declined::ControlFlow);
@@ -147,7 +156,8 @@ fn plan<'c, 'm>(body: &Evaluator<'c, 'm>, kernel: &FittedChoice, subgroup: i64) 
     }
     let evaluator = Evaluator { along: axes.column, ..body.clone() };
     let lanes = result_lanes(&evaluator, &fused, &columns);
-    Ok(Plan { fused, axes, rows, columns, depth, inner_depth, factors, tile, lanes })
+    let direct = direct::plan(body, &fused, (&axes, &rows, &columns), &tile, device.limits.max_binding_bytes);
+    Ok(Plan { fused, axes, rows, columns, depth, inner_depth, factors, tile, lanes, direct })
 }
 
 /// Whether a body is `out + f32(a) * f32(b)`, of f16 factors.
@@ -267,13 +277,15 @@ impl Plan<'_, '_> {
     /// Bytes of workgroup memory.
     fn bytes(&self) -> u64 {
         let halves = self.copied(0) + self.copied(1);
-        (halves * 2 + self.summed() * 4) as u64
+        let summed = if self.direct.is_some() { 0 } else { self.summed() };
+        (halves * 2 + summed * 4) as u64
     }
     /// The lane count of each argument; 1 where two accesses of it differ.
     fn argument_lanes(&self, evaluator: &Evaluator<'_, '_>) -> HashMap<Base, u32> {
         let model = evaluator.model;
         let loads = self.factors.iter().map(|factor| (model.slices[factor.slice].base, HALVES as u32));
-        let others = self.fused.pointwise().filter_map(|(op, operand)| evaluator.access(op, operand, self.lanes));
+        let by_element = self.fused.pointwise().filter(|_| self.direct.is_none());
+        let others = by_element.filter_map(|(op, operand)| evaluator.access(op, operand, self.lanes));
         common_lanes(loads.chain(others))
     }
 }
@@ -284,7 +296,7 @@ impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {
     }
 
     fn lanes(&self) -> u32 {
-        self.lanes
+        if self.direct.is_some() { HALVES as u32 } else { self.lanes }
     }
 
     fn write(&self, code: &mut Code<'c, '_>, site: &Site<'c, '_, 'm>) -> Result<Vec<Scratch>, Diagnostics> {

@@ -1,8 +1,11 @@
 //! Cooperative matrices: `gpu.subgroup_mma_*`.
+//!
+//! Naga has neither the elements of a matrix that an invocation holds nor conversions of matrices. Both are written as stores to
+//! and loads from an invocation's own arrays, which [`super::fragments`] makes variables of matrices.
 
-use super::memref;
 use super::module::{Ex, Kernel, Lowered};
 use super::types;
+use super::{fragments, memref};
 use crate::error;
 use monopour_ir::ops;
 use monopour_ir::typed::gpu::{MatrixRole, MatrixType};
@@ -54,8 +57,14 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
             }
             Ok(())
         }
+        ops::gpu::SUBGROUP_MMA_ELEMENTWISE => {
+            let to = MatrixType::of(op.result(0).ty()).ok_or_else(|| error::unsupported_op(op))?;
+            let widened = convert(kernel, op, op.operand(0), to.element)?;
+            kernel.set(op.result(0), Lowered::One(widened));
+            Ok(())
+        }
         _ => {
-            let target = matrix(kernel, op.operand(0));
+            let target = convert(kernel, op, op.operand(0), op.operand(1).ty().element())?;
             let data = data(kernel, op, op.operand(1), op.operand(2))?;
             kernel.push(Statement::CooperativeStore { target, data });
             Ok(())
@@ -91,6 +100,32 @@ fn load<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let loaded = kernel.add(Expression::CooperativeLoad { columns, rows, role, data });
     kernel.set(op.result(0), Lowered::One(loaded));
     Ok(())
+}
+
+/// A matrix as one with these elements. Sums of f16 and f32 are stored as an array of one type, and loaded as one of the other.
+fn convert<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, value: Value<'c>, element: Type<'c>) -> Result<Ex, Diagnostics> {
+    let target = matrix(kernel, value);
+    let from = MatrixType::of(value.ty()).ok_or_else(|| error::unsupported_op(op))?;
+    if from.element == element {
+        return Ok(target);
+    }
+    let width = |ty: Type| ty.float_width().filter(|_| from.role == MatrixRole::C);
+    let (Some(from @ (16 | 32)), Some(to @ (16 | 32))) = (width(from.element), width(element)) else {
+        return Err(error::unsupported_op(op));
+    };
+    kernel.use_f16();
+    let variable = fragments::variable(kernel);
+    let stride = kernel.u32(1);
+    let place = |kernel: &mut Kernel<'c>, width: u32| {
+        let array = kernel.add(Expression::AccessIndex { base: variable, index: u32::from(width == 16) });
+        let pointer = kernel.add(Expression::AccessIndex { base: array, index: 0 });
+        CooperativeData { pointer, stride, row_major: true }
+    };
+    let data = place(kernel, from);
+    kernel.push(Statement::CooperativeStore { target, data });
+    let (columns, rows, role) = (CooperativeSize::Sixteen, CooperativeSize::Sixteen, CooperativeRole::C);
+    let data = place(kernel, to);
+    Ok(kernel.add(Expression::CooperativeLoad { columns, rows, role, data }))
 }
 
 /// The first element of a matrix in memory, and the distance of its lines, both in entries of the array.

@@ -24,6 +24,7 @@ pub(super) fn emit<'c>(kernel: &mut Kernel<'c>, op: Op<'c>) -> Result<(), Diagno
         ops::gpu::SUBGROUP_MMA_CONSTANT_MATRIX
         | ops::gpu::SUBGROUP_MMA_LOAD_MATRIX
         | ops::gpu::SUBGROUP_MMA_COMPUTE
+        | ops::gpu::SUBGROUP_MMA_ELEMENTWISE
         | ops::gpu::SUBGROUP_MMA_STORE_MATRIX => cooperative::emit(kernel, op),
         _ => id(kernel, op),
     }

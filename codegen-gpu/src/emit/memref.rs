@@ -93,8 +93,7 @@ pub(super) fn exchanged(func: Op, body: Block) -> Barrier {
     };
     let is_exchanged = |arg: Value| {
         let uses = arg.uses();
-        let some = |end: &str| uses.iter().any(|u| accessed(u.op).is_some() && u.op.name().ends_with(end));
-        some(".load") && some(".store")
+        uses.iter().any(|u| gpu::is_load(u.op)) && uses.iter().any(|u| gpu::is_store(u.op))
     };
     let mut ordered = Barrier::empty();
     ordered.set(Barrier::WORK_GROUP, func.find_all(ops::memref::ALLOCA).iter().any(is_workgroup));

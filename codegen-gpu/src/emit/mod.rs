@@ -12,7 +12,8 @@
 //! `vector.{load,store}` at one linear index into an argument or a `memref.alloca` (workgroup or private);
 //! `vector.{broadcast,splat,extract,insert,from_elements,shuffle,bitcast,fma}`;
 //! `gpu.{block_id,thread_id,grid_dim,lane_id,subgroup_id,subgroup_size,shuffle,subgroup_reduce,subgroup_broadcast,barrier}`;
-//! `gpu.subgroup_mma_{load_matrix,store_matrix,compute,constant_matrix}` on workgroup memory.
+//! `gpu.subgroup_mma_{load_matrix,store_matrix,compute,constant_matrix,elementwise}`; in memory of an invocation, a matrix of
+//! f32 sums is the elements of it that the invocation holds.
 //!
 //! Representation: `index` is i32 (no buffer has 2^31 elements: bindings end at 2 GiB) and takes eight bytes in a buffer,
 //! signless integers are signed, integers of 2 to 31 bits are sign-extended i32. i1 is bool; in a buffer it is a byte of
@@ -23,12 +24,13 @@
 //!
 //! The files: one per dialect (`arith`, `math` with `special`, `memref`, `vector`, `scf`, `gpu`), `module` (the builder), `types`,
 //! `scalars` (scalar arguments), `cooperative` (matrices), `convert`, `bits`, the representations `narrow`, `packed`, `short_float`
-//! (bf16, f16) and `wide` (f64), and `words` (passes over SPIR-V).
+//! (bf16, f16) and `wide` (f64), and passes over SPIR-V: `words`, and `fragments` (elements of matrices).
 
 mod arith;
 mod bits;
 mod convert;
 mod cooperative;
+mod fragments;
 mod gpu;
 mod math;
 mod memref;
@@ -48,6 +50,7 @@ mod words;
 use crate::error;
 use module::Kernel;
 use monopour_contract::attributes;
+use monopour_ir::typed::gpu::is_load;
 use monopour_ir::{Attr, Block, Diagnostics, Module, Op, Value, ops};
 use monopour_program::{Access, Binding, CopiedSize, DispatchCopies, GpuFeature, GpuKernel};
 use naga::back::{spv, wgsl};
@@ -151,7 +154,7 @@ fn access_of(func: Op, index: usize) -> Access {
 
 /// Whether an argument is used by other ops than loads, whatever its binding.
 fn is_written(arg: Value) -> bool {
-    arg.uses().iter().any(|u| !u.op.name().ends_with(".load"))
+    arg.uses().iter().any(|u| !is_load(u.op))
 }
 
 fn bind_arguments<'c>(kernel: &mut Kernel<'c>, func: Op<'c>, body: Block<'c>) -> Result<Vec<Binding>, Diagnostics> {
@@ -199,6 +202,7 @@ fn write((kernel, mut module): (GpuKernel, naga::Module)) -> Result<GpuKernel, S
     let mut spirv = spirv(&module, &info, &name).map_err(|e| e.to_string())?;
     words::narrow_barriers(&mut spirv);
     words::drop_uniform_halves(&mut spirv);
+    let spirv = fragments::resolve(spirv)?;
     Ok(GpuKernel { name, wgsl, spirv, ..kernel })
 }
 

@@ -1,7 +1,7 @@
 //! Enum attributes of the dialect `gpu`.
 
 pub use super::enums::{AddressSpace, AllReduceOperation, Dimension, ShuffleMode};
-use crate::{Attr, Context, Op, Type};
+use crate::{Attr, Context, Op, Type, ops};
 
 /// The dimension of `gpu.thread_id`, `gpu.block_id` and the like.
 pub fn dimension(op: Op) -> Option<Dimension> {
@@ -11,6 +11,16 @@ pub fn dimension(op: Op) -> Option<Dimension> {
 /// The mapping of a loop to the workgroups along a dimension.
 pub fn block_mapping(cx: Context, dimension: Dimension) -> Option<Attr> {
     Attr::parse(cx, &format!("#gpu.block<{}>", dimension.keyword()))
+}
+
+/// Whether an op of a kernel loads from a buffer: an element, a vector or a matrix.
+pub fn is_load(op: Op) -> bool {
+    op.name().ends_with(".load") || op.is(ops::gpu::SUBGROUP_MMA_LOAD_MATRIX)
+}
+
+/// Likewise stores.
+pub fn is_store(op: Op) -> bool {
+    op.name().ends_with(".store") || op.is(ops::gpu::SUBGROUP_MMA_STORE_MATRIX)
 }
 
 /// The part of a cooperative matrix in `a * b + c`.

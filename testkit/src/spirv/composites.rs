@@ -66,7 +66,7 @@ impl Machine<'_> {
         Ok(true)
     }
 
-    fn is_matrix(&self, id: u32) -> bool {
+    pub fn is_matrix(&self, id: u32) -> bool {
         self.module.value_type(id, self.word).is_ok_and(|info| matches!(info.ty, Type::Matrix(_)))
     }
 

@@ -71,6 +71,7 @@ impl Machine<'_> {
                 let test = if op == Op::IsNan { f64::is_nan } else { f64::is_infinite };
                 self.map(instruction, [a], |[x]| u64::from(test(decode(bits, x))))?;
             }
+            Op::FConvert if self.is_matrix(instruction.result) => return Ok(false),
             Op::FConvert | Op::ConvertFToS | Op::ConvertFToU | Op::ConvertSToF | Op::ConvertUToF => {
                 let a = operand(0)?;
                 let (from, to) = (self.scalar_of(a)?, self.scalar_of(instruction.result)?);

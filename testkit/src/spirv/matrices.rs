@@ -1,7 +1,7 @@
 //! Cooperative matrices of subgroups: loads, stores, products.
 //!
-//! Each lane holds as many elements as the others. Which ones follows from the launch's seed and the use of the matrix,
-//! so that no kernel can rely on a layout; an access of an element is its lane's.
+//! Each lane holds as many elements as the others. Which ones follows from the launch's seed, the use of the matrix and the
+//! width of its elements, so that no kernel can rely on a layout; an access of an element is its lane's.
 //! An access counts as hardware makes it: in pieces of sixteen bytes, those of eight lines at a time.
 //! A product has the exact products of the factors, added in the order of the reduction, each sum rounded.
 //!
@@ -57,6 +57,7 @@ impl Machine<'_> {
             Op::CooperativeMatrixLoadKHR => Some(Access::Load),
             Op::CooperativeMatrixStoreKHR => Some(Access::Store),
             Op::CooperativeMatrixMulAddKHR => None,
+            Op::FConvert if self.is_matrix(instruction.result) => None,
             _ => return Ok(false),
         };
         // Every lane of the subgroup exists and takes part.
@@ -66,6 +67,7 @@ impl Machine<'_> {
         }
         match access {
             Some(access) => self.access_matrix(instruction, access)?,
+            None if instruction.op == Op::FConvert => self.convert_matrix(instruction)?,
             None => self.multiply_add(instruction)?,
         }
         Ok(true)
@@ -81,11 +83,11 @@ impl Machine<'_> {
 
     /// By scalar and lane: the element that the lane holds there, counted along rows.
     fn layout(&mut self, matrix: Matrix) -> Vec<u32> {
-        let Matrix { rows, columns, role, .. } = matrix;
-        let seed = self.launch.seed;
-        let layout = self.layouts.entry((role, rows * columns)).or_insert_with(|| {
+        let Matrix { rows, columns, role, scalar } = matrix;
+        let (seed, bits) = (self.launch.seed, scalar.bits());
+        let layout = self.layouts.entry((role, rows * columns, bits)).or_insert_with(|| {
             let mut elements: Vec<u32> = (0..rows * columns).collect();
-            let mut rng = Rng::new(seed ^ u64::from(role) << 16 ^ u64::from(rows * columns));
+            let mut rng = Rng::new(seed ^ u64::from(bits) << 32 ^ u64::from(role) << 16 ^ u64::from(rows * columns));
             for at in (1..elements.len()).rev() {
                 elements.swap(at, rng.below(at as u64 + 1) as usize);
             }
@@ -240,6 +242,21 @@ impl Machine<'_> {
         }
         self.counts.products += u64::from(m) * u64::from(n) * u64::from(k);
         self.set_elements(instruction.result, sum, &sums)
+    }
+
+    /// A matrix of other floats, each at its place.
+    fn convert_matrix(&mut self, instruction: &Instruction) -> Result<(), Error> {
+        let (id, result) = (instruction.operand(0)?, instruction.result);
+        let (from, to) = (self.matrix_of(id)?, self.matrix_of(result)?);
+        if (from.role, from.rows, from.columns) != (to.role, to.rows, to.columns) {
+            return Err(Error::Malformed { word: self.word, what: "a conversion changes more than the elements" });
+        }
+        let (Scalar::Float(of_from), Scalar::Float(of_to)) = (from.scalar, to.scalar) else {
+            return Err(instruction.unsupported());
+        };
+        let values = self.elements(id, from)?;
+        let values: Vec<u64> = values.into_iter().map(|value| encode(of_to, decode(of_from, value))).collect();
+        self.set_elements(result, to, &values)
     }
 
     /// The elements of a matrix, along its rows.

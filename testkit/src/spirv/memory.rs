@@ -75,6 +75,16 @@ impl Machine<'_> {
                     deltas.iter_mut().zip(row).for_each(|(delta, index)| *delta = delta.wrapping_add(step(*index)));
                     *element
                 }
+                // An element that the lane holds.
+                Type::Matrix(matrix) => {
+                    let bits = self.scalar_of(*index)?.bits();
+                    let (row, step) = (self.row(*index, 0)?, i64::from(matrix.scalar.bytes()));
+                    let moved = |delta: &mut i64, index: u64| {
+                        *delta = delta.wrapping_add(signed(bits, index).wrapping_mul(step));
+                    };
+                    deltas.iter_mut().zip(row).for_each(|(delta, index)| moved(delta, *index));
+                    self.pointee(instruction.result)?.0
+                }
                 _ => return Err(wrong),
             };
         }

@@ -110,8 +110,8 @@ pub(super) struct Machine<'a> {
     pub shadows: BTreeMap<usize, Shadow>,
     /// Whether accesses of a binding are noted there.
     pub is_shadowed: HashMap<u32, bool>,
-    /// By use and number of elements of a matrix: its elements, by scalar and lane.
-    pub layouts: HashMap<(u32, u32), Vec<u32>>,
+    /// By use, number of elements and their width of a matrix: its elements, by scalar and lane.
+    pub layouts: HashMap<(u32, u32, u32), Vec<u32>>,
     pub active: Mask,
     pub word: usize,
     pub counts: Counts,

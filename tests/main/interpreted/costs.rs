@@ -268,7 +268,7 @@ fn costs_of_products() {
         &product(256, 256, 128, "f16"),
         256 * 256 * 128,
         &expect![[r#"
-            main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.33 out; products 1.00 of the needed, 14.22 per element; 192 barriers of memory scope 2, semantics 0x108
+            main_dispatch_0: sectors 1.00 in, 1.00 out; banks 1.00 in, 1.50 out; products 1.00 of the needed, 16.00 per element; 128 barriers of memory scope 2, semantics 0x108
         "#]],
     );
     check(

@@ -5,6 +5,7 @@ use super::super::evaluate::{Evaluator, Point, Reach};
 use super::super::fitted::FittedChoice;
 use super::super::matrices::{self, HALVES, MATRIX};
 use super::super::model::{Base, Source};
+use super::direct::Results;
 use super::{Extent, Factor, Plan};
 use monopour_ir::typed::gpu::MatrixRole;
 use monopour_ir::{Diagnostics, Type, Value, ops};
@@ -31,7 +32,6 @@ struct Writer<'c, 'a, 'm> {
     evaluator: &'a Evaluator<'c, 'm>,
     plan: &'a Plan<'c, 'm>,
     copies: [Copied<'c>; 2],
-    sums: Value<'c>,
     lane: Value<'c>,
     subgroup: Value<'c>,
     first_row: Value<'c>,
@@ -54,10 +54,22 @@ pub(super) fn write<'c>(
     let first_row = code.mul_const(down, tile.rows_each);
     let first_column = code.mul_const(over, tile.columns_each);
     let copies = [copied(code, evaluator, plan, linear, 0)?, copied(code, evaluator, plan, linear, 1)?];
-    let sums = code.workgroup_buffer(code.loc, Type::f32(code.cx), plan.summed())?;
-    let writer = Writer { evaluator, plan, copies, sums, lane, subgroup, first_row, first_column };
+    let writer = Writer { evaluator, plan, copies, lane, subgroup, first_row, first_column };
+    let Some(direct) = &plan.direct else {
+        let memory = code.workgroup_buffer(code.loc, Type::f32(code.cx), plan.summed())?;
+        let sums = writer.products(code)?;
+        return writer.finish(code, memory, &sums);
+    };
     let sums = writer.products(code)?;
-    writer.finish(code, &sums)
+    let rank = plan.axes.extents.len();
+    let results = Results { evaluator, fused: &plan.fused, direct, lanes: tile.lanes, rank };
+    let over = writer.matrices().1;
+    for (at, sums) in (0i64..).zip(sums) {
+        let row = code.add_const(first_row, at / over * MATRIX);
+        let column = code.add_const(first_column, at % over * MATRIX);
+        results.write(code, (row, column), sums)?;
+    }
+    Ok(())
 }
 
 /// Where the invocation `linear` copies a factor from and to.
@@ -246,7 +258,7 @@ impl<'c> Writer<'c, '_, '_> {
     }
 
     /// Computes the epilogue and stores the results, few matrices at a time.
-    fn finish(&self, code: &mut Code<'c, '_>, sums: &[Value<'c>]) -> Result<(), Diagnostics> {
+    fn finish(&self, code: &mut Code<'c, '_>, memory: Value<'c>, sums: &[Value<'c>]) -> Result<(), Diagnostics> {
         let plan = self.plan;
         let own = code.mul_const(self.subgroup, MATRIX * plan.sums_pitch());
         let (over, at_once) = (self.matrices().1, plan.summed_columns() / MATRIX);
@@ -256,16 +268,21 @@ impl<'c> Writer<'c, '_, '_> {
             code.barrier()?;
             for (j, sum) in (0i64..).zip(sums) {
                 let at = code.add_const(own, j * MATRIX);
-                matrices::store(code, *sum, (self.sums, at), plan.sums_pitch())?;
+                matrices::store(code, *sum, (memory, at), plan.sums_pitch())?;
             }
             code.barrier()?;
-            self.results(code, own, (row, column))?;
+            self.results(code, (memory, own), (row, column))?;
         }
         Ok(())
     }
 
     /// Stores the results of the sums that are in workgroup memory, which begin at a row and a column of the subgroup's part.
-    fn results(&self, code: &mut Code<'c, '_>, own: Value<'c>, (row, column): (i64, i64)) -> Result<(), Diagnostics> {
+    fn results(
+        &self,
+        code: &mut Code<'c, '_>,
+        (memory, own): (Value<'c>, Value<'c>),
+        (row, column): (i64, i64),
+    ) -> Result<(), Diagnostics> {
         let plan = self.plan;
         let (lanes, columns) = (i64::from(plan.lanes), plan.summed_columns());
         let first_row = code.add_const(self.first_row, row);
@@ -280,7 +297,7 @@ impl<'c> Writer<'c, '_, '_> {
             let at = code.mul_const(row, plan.sums_pitch());
             let at = code.add(at, column);
             let at = code.add(own, at);
-            let sum = code.load(self.sums, at, plan.lanes);
+            let sum = code.load(memory, at, plan.lanes);
             let row = code.add(first_row, row);
             let column = code.add(first_column, column);
             self.result(code, (row, column), sum)
