@@ -27,6 +27,7 @@
 mod cooperative;
 mod factor;
 mod form;
+mod mask;
 mod plan;
 mod softmax;
 mod subgroup;

@@ -52,6 +52,9 @@ pub(super) fn cases() -> Vec<Case> {
         second_reader(),
     ]);
     out.extend([late_keys(), transposed_keys(), two_batches()]);
+    for least in ["-1.0e9", "0xFF800000", "-2.0"] {
+        out.extend([masked_halves([2, 64, 160, 32], 0, least), masked_halves([1, 80, 176, 64], 96, least)]);
+    }
     out.extend([[2, 17, 33], [1, 1, 70], [3, 40, 64], [2, 5, 0]].map(dynamic));
     out.push(named());
     out
@@ -236,6 +239,30 @@ fn rounded() -> Case {
     let r = p.pointwise(Dtype::F16, &[&r], "%s = arith.truncf %a : f32 to f16");
     // GPUs leave the rounding of the weights out.
     Case::new("widened_attention/rounded", p, &[&r]).dispatches(1).within(1e-3, 2e-3)
+}
+
+/// Halves, and no keys more than `offset` after the query's own place: those have the score `least`, which counts where the
+/// others' are not far above it.
+fn masked_halves(sizes: Sizes, offset: usize, least: &str) -> Case {
+    let [heads, queries, keys, width] = sizes;
+    let mut p = Program::new();
+    let inputs = [[heads, queries, width], [heads, keys, width], [heads, keys, width]];
+    let [q, k, v] = inputs.map(|shape| p.input(Dtype::F16, &shape));
+    let wide = "%x = arith.extf %a : f16 to f32; %y = arith.extf %b : f16 to f32; %m = arith.mulf %x, %y : f32; %s = arith.addf %o, %m : f32";
+    let zero = p.zeros(Dtype::F32, &[heads, queries, keys]);
+    let s = p.generic("b m n k!", &[(&q, "b, m, k"), (&k, "b, n, k")], (&zero, "b, m, n"), wide);
+    let mask = format!(
+        "%i = linalg.index 1 : index; %j = linalg.index 2 : index; %f = arith.constant {offset} : index; %l = arith.addi %i, %f : index; \
+         %c = arith.cmpi sle, %j, %l : index; %n = arith.constant {least} : f32; %s = arith.select %c, %a, %n : f32"
+    );
+    let s = changed(&mut p, &s, &[], &mask);
+    let weights = super::rows::softmax(&mut p, &s);
+    let zero = p.zeros(Dtype::F32, &[heads, queries, width]);
+    let half = "%y = arith.extf %b : f16 to f32; %m = arith.mulf %a, %y : f32; %s = arith.addf %o, %m : f32";
+    let r = p.generic("b m n k!", &[(&weights, "b, m, k"), (&v, "b, k, n")], (&zero, "b, m, n"), half);
+    let r = p.pointwise(Dtype::F16, &[&r], "%s = arith.truncf %a : f32 to f16");
+    let name = format!("attention/masked_halves/{}/{offset}/{least}", by(&sizes));
+    Case::new(name, p, &[&r]).dispatches(1)
 }
 
 /// Weights that are a result too stay in memory.

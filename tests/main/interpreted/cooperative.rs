@@ -168,3 +168,103 @@ fn products_of_one_input_stay_apart_where_matrices_gain_more() {
         assert_eq!(dispatches > 2, on_matrices, "{size}: {dispatches}");
     }
 }
+
+/// Epilogues of whole tiles: what they read, and the body, of which `%a` is the sum in f32.
+fn epilogues() -> Vec<(&'static str, Vec<(Dtype, &'static str)>, Dtype, &'static str)> {
+    let (wide, half) = (Dtype::F32, Dtype::F16);
+    vec![
+        ("narrowed", vec![], half, "%s = arith.truncf %a : f32 to f16"),
+        ("kept", vec![], wide, "%s = arith.negf %a : f32"),
+        (
+            "bias",
+            vec![(half, "n")],
+            half,
+            "%x = arith.extf %b : f16 to f32; %y = arith.addf %a, %x : f32; %s = arith.truncf %y : f32 to f16",
+        ),
+        ("rows", vec![(wide, "m")], wide, "%s = arith.mulf %a, %b : f32"),
+        (
+            "residual",
+            vec![(half, "n"), (half, "m, n")],
+            half,
+            "%x = arith.extf %b : f16 to f32; %y = arith.addf %a, %x : f32; %t = math.tanh %y : f32; %r = arith.extf %c : f16 to f32; \
+             %z = arith.addf %t, %r : f32; %s = arith.truncf %z : f32 to f16",
+        ),
+        ("turned", vec![(wide, "n, m")], wide, "%s = arith.subf %a, %b : f32"),
+    ]
+}
+
+/// Whole tiles are computed and stored by matrices, whichever elements an invocation holds: no sums in workgroup memory.
+#[test]
+fn whole_tiles_are_stored_as_matrices() {
+    let [m, n, k] = [128, 192, 64];
+    for (name, reads, result, body) in epilogues() {
+        let mut p = text::Program::new();
+        let (x, y) = (p.input(Dtype::F16, &[m, k]), p.input(Dtype::F16, &[k, n]));
+        let initial = p.zeros(Dtype::F32, &[m, n]);
+        let product = p.named(ops::linalg::MATMUL, &[&x, &y], &initial);
+        let shape = |of: &str| match of {
+            "n" => vec![n],
+            "m" => vec![m],
+            "m, n" => vec![m, n],
+            _ => vec![n, m],
+        };
+        let inputs: Vec<_> = reads.iter().map(|(dtype, of)| (p.input(*dtype, &shape(of)), of)).collect();
+        let mut ins = vec![(&product, "m, n")];
+        ins.extend(inputs.iter().map(|(value, of)| (value, **of)));
+        let to = p.empty(result, &[m, n]);
+        let r = p.generic("m n", &ins, (&to, "m, n"), body);
+        let (text, inputs) = p.finish(&[&r]);
+        let case = Case {
+            name: format!("widened/epilogue/{name}"),
+            text,
+            inputs,
+            tolerance: Tolerance { absolute: 2e-3, relative: 2e-3 },
+            dispatches: Some(1),
+            gpu_dispatches: None,
+            copies: Some(0),
+            work: (m * n * k) as u64,
+        };
+        for lanes in [32, 16, 64] {
+            let mut target = h200();
+            (target.description.subgroup_min_size, target.description.subgroup_max_size) = (lanes, lanes);
+            target.sizes = vec![lanes];
+            let program = compiled(&case, &target).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let Kernel::Gpu(kernel) = &program.variants[0].kernels[0] else { panic!("{name}: no GPU's kernel") };
+            assert_eq!(shared_variables(&kernel.spirv), 2, "{name}: the copies of the factors alone");
+            let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(Interpreted::new(target))];
+            run(&mut backends, std::slice::from_ref(&case)).assert_passed();
+        }
+    }
+}
+
+/// Variables in workgroup memory.
+fn shared_variables(words: &[u32]) -> usize {
+    const VARIABLE: u32 = 59;
+    const WORKGROUP: u32 = 4;
+    let mut rest = &words[5..];
+    let mut count = 0;
+    while let Some(first) = rest.first() {
+        count += usize::from(first & 0xffff == VARIABLE && rest[3] == WORKGROUP);
+        rest = &rest[(first >> 16) as usize..];
+    }
+    count
+}
+
+/// Of 160 keys the first 64 are seen, in two blocks of 32: the others are not multiplied, unless their scores count.
+#[test]
+fn blocks_behind_a_causal_mask_are_computed_where_they_count() {
+    let products = |least: &str| {
+        let name = format!("attention/masked_halves/2x64x160x32/0/{least}");
+        let case = all().into_iter().find(|case| case.name == name).unwrap_or_else(|| panic!("{name}"));
+        let program = compiled(&case, &h200()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(has_matrices(&program), "{name}");
+        let (inputs, settings) = (case.input_values(), Settings { subgroup_size: 32, seed: 3 });
+        let (outputs, outcome) = executed(&program, &inputs, settings).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let expected = case.reference(&inputs).unwrap_or_else(|e| panic!("{name}: {e}"));
+        compare(&outputs[0], &expected[0], case.tolerance).unwrap_or_else(|e| panic!("{name}: {e}"));
+        outcome.counts.iter().map(|counts| counts.products).sum::<u64>()
+    };
+    let [never, far, near] = ["0xFF800000", "-1.0e9", "-2.0"].map(products);
+    assert!(far < never * 21 / 20, "{far} of {never}");
+    assert!(near > never * 2, "{near} of {never}");
+}

@@ -13,6 +13,7 @@ use super::super::code::Code;
 use super::super::evaluate::Evaluator;
 use super::super::locals;
 use super::super::matrices::{self, HALVES, MATRIX, SKEW, SUMS_SKEW};
+use super::mask::UNDERFLOW;
 use super::plan::Plan;
 use super::softmax;
 use super::tile::{self, Spot, float, spot};
@@ -122,12 +123,43 @@ pub(super) fn write<'c>(
         total: float(code, 0.0),
         sums: vec![zero; (plan.form.width / MATRIX) as usize],
     };
-    let bounds = [code.c(0), plan.end(code), code.c(plan.block)];
-    let loaded = start.loaded.len();
-    let end = code.for_loop(bounds, &start.values(), |code, first, carried| {
-        Ok(writer.block(code, (first, &queries), State::of(carried, loaded))?.values())
-    })?;
-    writer.finish(code, &State::of(&end, loaded))
+    let (first, step, loaded) = (code.c(0), code.c(plan.block), start.loaded.len());
+    let blocks = |code: &mut Code<'c, '_>, [first, end]: [Value<'c>; 2], state: &State<'c>| {
+        let end = code.for_loop([first, end, step], &state.values(), |code, first, carried| {
+            Ok(writer.block(code, (first, &queries), State::of(carried, loaded))?.values())
+        })?;
+        Ok::<_, Diagnostics>(State::of(&end, loaded))
+    };
+    let least = plan.form.mask.map_or(f64::NEG_INFINITY, |mask| mask.least);
+    if least == f64::NEG_INFINITY {
+        let end = plan.end(code);
+        let state = blocks(code, [first, end], &start)?;
+        return writer.finish(code, &state);
+    }
+    // Keys that no row sees count where the others' scores are as low as the mask's.
+    let seen = plan.seen(code);
+    let seen = code.ceil_div_const(seen, plan.block);
+    let seen = code.mul_const(seen, plan.block);
+    let state = blocks(code, [first, seen], &start)?;
+    let bound = float(code, least + UNDERFLOW);
+    let is_low = compared(code, CmpFPredicate::Ole, [state.most, bound])?;
+    let any = writer.any(code, is_low)?;
+    let last = plan.last(code);
+    let end = code.op1(ops::arith::SELECT, &[any, last, seen], index);
+    let state = blocks(code, [seen, end], &state)?;
+    writer.finish(code, &state)
+}
+
+fn compared<'c>(
+    code: &mut Code<'c, '_>,
+    predicate: CmpFPredicate,
+    numbers: [Value<'c>; 2],
+) -> Result<Value<'c>, Diagnostics> {
+    let spec = OpSpec::new(ops::arith::CMPF, code.loc)
+        .operands(&numbers)
+        .results(&[Type::integer(code.cx, 1)])
+        .attr("predicate", predicate.to_attr(code.cx));
+    Ok(code.create(spec)?.result(0))
 }
 
 impl<'c> Writer<'c, '_, '_> {
@@ -318,11 +350,7 @@ impl<'c> Writer<'c, '_, '_> {
     fn scaled(&self, code: &mut Code<'c, '_>, block: Value<'c>, state: State<'c>) -> Result<State<'c>, Diagnostics> {
         let slack = float(code, SLACK);
         let allowed = code.op1(ops::arith::ADDF, &[state.most, slack], slack.ty());
-        let exceeds = OpSpec::new(ops::arith::CMPF, code.loc)
-            .operands(&[block, allowed])
-            .results(&[Type::integer(code.cx, 1)])
-            .attr("predicate", CmpFPredicate::Ogt.to_attr(code.cx));
-        let exceeds = code.create(exceeds)?.result(0);
+        let exceeds = compared(code, CmpFPredicate::Ogt, [block, allowed])?;
         let any = self.any(code, exceeds)?;
         let kept = [&[state.most, state.total], &state.sums[..]].concat();
         let changed = code.choose(any, &kept, |code| {

@@ -2,6 +2,7 @@
 
 use super::super::model::{Base, Model, Size, Source, TileOp};
 use super::factor::Factor;
+use super::mask::Mask;
 use monopour_ir::bodies::{self, MultiplyAdd, Power, Quotient};
 use monopour_ir::{Value, ops};
 
@@ -30,6 +31,8 @@ pub(super) struct Form<'c, 'm> {
     pub(super) least: Option<Value<'c>>,
     /// Position and extent of the row loop with several rows.
     pub(super) row: Option<(usize, Size<'c>)>,
+    /// A causal mask of the scores.
+    pub(super) mask: Option<Mask<'c>>,
     /// Number of keys.
     pub(super) count: Size<'c>,
     /// Elements of a key, and of a value.
@@ -88,6 +91,7 @@ pub(super) fn read<'c, 'm>(model: &'m Model<'c>) -> Option<Form<'c, 'm>> {
         zero: start(scores)?,
         least: Some(start(highest)?).filter(|least| !bodies::constant(*least).is_some_and(f64::is_nan)),
         row: row.map(|row| (row, scores.sizes[row])),
+        mask: row.and_then(|row| Mask::of(pointwise.last()?, rows, row)),
         count: scores.sizes[rows],
         size: scores.sizes[rows + 1].exact()?,
         width: values.sizes[rows].exact()?,

@@ -62,8 +62,24 @@ impl<'c> Plan<'c, '_> {
         (self.form.width + span - 1) / span
     }
 
-    /// The end of the loop over the keys.
+    /// The end of the loop over the keys that the tile's rows may see: of all of them, where others count.
     pub(super) fn end(&self, code: &mut Code<'c, '_>) -> Value<'c> {
+        match &self.form.mask {
+            Some(mask) if mask.least == f64::NEG_INFINITY => self.seen(code),
+            _ => self.last(code),
+        }
+    }
+
+    /// The keys that the tile's rows see, of a causal mask.
+    pub(super) fn seen(&self, code: &mut Code<'c, '_>) -> Value<'c> {
+        let all = self.last(code);
+        let (Some(mask), Some((_, rows))) = (&self.form.mask, self.form.row) else { return all };
+        let seen = mask.seen(code, rows.value);
+        code.min(all, seen)
+    }
+
+    /// The end of the keys.
+    pub(super) fn last(&self, code: &mut Code<'c, '_>) -> Value<'c> {
         let count = self.form.count;
         let Some(most) = self.most_keys.filter(|_| count.exact().is_none()) else { return count.value };
         let most = code.c(most);
