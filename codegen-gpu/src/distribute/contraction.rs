@@ -33,7 +33,7 @@ mod write;
 
 use super::code::Code;
 use super::elementwise;
-use super::evaluate::{Evaluator, Reach, common_lanes, is_vectorizable, is_vectorizable_with};
+use super::evaluate::{Evaluator, PACKED, Reach, common_lanes, is_vectorizable, is_vectorizable_with};
 use super::fitted::FittedChoice;
 use super::groups::{self, Fused, Group};
 use super::iterations;
@@ -53,9 +53,6 @@ use tile::{Tile, ceil_div};
 
 /// Most accumulators (in elements) of one invocation; more would spill.
 const MAX_ACCUMULATORS: i64 = 512;
-
-/// Widths of integers that are packed in words, and unpacked where they are loaded.
-const PACKED: [u32; 2] = [8, 16];
 
 /// The strategy.
 pub(super) struct Contraction;

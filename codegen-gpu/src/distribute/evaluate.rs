@@ -444,6 +444,9 @@ pub(super) fn is_vectorizable(op: &TileOp) -> bool {
     is_vectorizable_with(op, &[])
 }
 
+/// Widths of integers that share a word with others.
+pub(super) const PACKED: [u32; 2] = [8, 16];
+
 /// As [`is_vectorizable`], also on integers of these widths.
 pub(super) fn is_vectorizable_with(op: &TileOp, widths: &[u32]) -> bool {
     let Some(body) = op.body else { return true };

@@ -23,7 +23,7 @@ mod write;
 
 use super::code::Code;
 use super::combine::{self, Combine};
-use super::evaluate::{Evaluator, common_lanes, is_vectorizable};
+use super::evaluate::{Evaluator, PACKED, common_lanes, is_vectorizable_with};
 use super::fitted::FittedChoice;
 use super::iterations;
 use super::locals::Scratch;
@@ -230,9 +230,16 @@ impl<'c> Plan<'c, '_> {
     /// The lane count of each argument; 1 where an access of it is not wide.
     fn argument_lanes(&self, evaluator: &Evaluator<'c, '_>) -> HashMap<Base, u32> {
         common_lanes(self.forms.all.iter().map(|form| {
-            let is_wide = matches!(form.base, Base::Argument(_)) && form.is_wide(evaluator, &self.axes, self.lanes);
+            let fits = |f: &Form<'c>| f.is_wide(evaluator, &self.axes, self.lanes) || self.is_paired(evaluator, f);
+            let is_wide = matches!(form.base, Base::Argument(_)) && fits(form);
             (form.base, if is_wide { self.lanes } else { 1 })
         }))
+    }
+
+    /// Whether a form that is only read has every second element of two wide accesses.
+    fn is_paired(&self, evaluator: &Evaluator<'c, '_>, form: &Form<'c>) -> bool {
+        let is_written = self.steps.iter().flat_map(|s| &s.writes).any(|f| self.forms.all[*f].base == form.base);
+        !is_written && form.is_paired(evaluator, &self.axes, self.lanes)
     }
 
     /// The reductions of a sweep: step and output.
@@ -394,8 +401,14 @@ fn choose_lanes(
     kernel: &FittedChoice,
 ) -> u32 {
     let divisor = axes.last().map_or(1, |a| a.extent.unwrap_or(a.size.facts.divisor));
-    let fits_vectors = |f: &Form| is_vector_float(f.element) || f.element.integer_width() == Some(32);
-    if !steps.iter().all(|s| is_vectorizable(s.op)) || !forms.all.iter().all(fits_vectors) {
+    // Numbers that share a word are read by words, and not written.
+    let fits_vectors = |(at, f): (usize, &Form)| match f.element.integer_width() {
+        Some(width) if PACKED.contains(&width) => !steps.iter().any(|step| step.writes.contains(&at)),
+        Some(width) => width == 32,
+        None => is_vector_float(f.element),
+    };
+    let are_vectors = forms.all.iter().enumerate().all(fits_vectors);
+    if !steps.iter().all(|s| is_vectorizable_with(s.op, &PACKED)) || !are_vectors {
         return 1;
     }
     let fits =

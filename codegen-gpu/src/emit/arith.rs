@@ -71,7 +71,7 @@ fn wrap<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, value: Lowered, shape: Shape) -
     if let Some(short) = ShortFloat::of(kernel, op.result(0).ty()) {
         return kernel.map(value, |k, a| short.round(k, a, shape.lanes));
     }
-    match narrow::bits(op.result(0).ty()) {
+    match narrow::bits(op.result(0).ty()).filter(|_| !narrow::is_positive(op.result(0))) {
         Some(bits) => kernel.map(value, |k, a| narrow::sign_extend(k, a, bits, shape.lanes)),
         None => value,
     }
@@ -80,7 +80,7 @@ fn wrap<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, value: Lowered, shape: Shape) -
 /// An operand as an unsigned number.
 pub(super) fn unsigned_operand<'c>(kernel: &mut Kernel<'c>, op: Op<'c>, index: usize, lanes: u32) -> Lowered {
     let value = kernel.operand(op, index);
-    match narrow::bits(op.operand(index).ty()) {
+    match narrow::bits(op.operand(index).ty()).filter(|_| !narrow::is_positive(op.operand(index))) {
         Some(bits) => kernel.map(value, |k, a| narrow::zero_extend(k, a, bits, lanes)),
         None => value,
     }

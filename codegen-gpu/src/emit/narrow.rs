@@ -2,12 +2,45 @@
 
 use super::module::{Ex, Kernel, Shape};
 use super::short_float::ShortFloat;
-use monopour_ir::Type;
+use monopour_ir::{Op, Type, Value, ops};
 use naga::{BinaryOperator as B, Expression, MathFunction as M, Scalar, ScalarKind};
 
 /// Bits of an integer type that is narrower than its register.
 pub(super) fn bits(ty: Type) -> Option<u32> {
     ty.element().integer_width().filter(|w| (2..32).contains(w))
+}
+
+/// Whether a value of a narrow type is known not to be negative, so that both extensions leave it: it is masked, shifted down
+/// or a constant.
+pub(super) fn is_positive(value: Value) -> bool {
+    let (Some(bits), Some(op)) = (bits(value.ty()), value.defining_op()) else { return false };
+    let constant = |i: usize| known(op.operand(i));
+    match op.name() {
+        ops::arith::ANDI => (0..2).any(|i| constant(i).is_some_and(|mask| (0..1 << (bits - 1)).contains(&mask))),
+        ops::arith::SHRUI => constant(1).is_some_and(|by| (1..i64::from(bits)).contains(&by)),
+        _ => known(value).is_some_and(|number| number >= 0),
+    }
+}
+
+/// Whether all that reads a value of a narrow type takes its bits alone: a mask, or an operand without a sign.
+pub(super) fn takes_bits(value: Value) -> bool {
+    let Some(bits) = bits(value.ty()) else { return false };
+    let takes = |op: Op, at: usize| match op.name() {
+        ops::arith::ANDI => known(op.operand(1 - at)).is_some_and(|mask| (0..1 << bits).contains(&mask)),
+        ops::arith::SHRUI => at == 0,
+        ops::arith::UITOFP | ops::arith::EXTUI => true,
+        _ => false,
+    };
+    value.uses().into_iter().all(|u| takes(u.op, u.index))
+}
+
+/// The number that all lanes are.
+fn known(value: Value) -> Option<i64> {
+    let op = value.defining_op()?;
+    match op.name() {
+        ops::vector::BROADCAST => known(op.operand(0)),
+        _ => value.constant_int(),
+    }
 }
 
 /// The lowest `bits` bits as a signed number.

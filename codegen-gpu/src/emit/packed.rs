@@ -35,7 +35,7 @@ pub(super) fn load<'c>(
         let element = kernel.binary(B::ShiftRight, word, shift);
         return Ok(Lowered::One(match short {
             Some(short) => short.of_word(kernel, element, 1),
-            None => element_of(kernel, element, bits, shape, 1),
+            None => element_of(kernel, element, (bits, narrow::takes_bits(op.result(0))), shape, 1),
         }));
     }
     let count = word_count(op, bits, shape)?;
@@ -53,7 +53,7 @@ pub(super) fn load<'c>(
         let source = kernel.add(Expression::Compose { ty, components: sources });
         let shift = kernel.add(Expression::Compose { ty, components: shifts });
         let elements = kernel.binary(B::ShiftRight, source, shift);
-        element_of(kernel, elements, bits, shape, count)
+        element_of(kernel, elements, (bits, narrow::takes_bits(op.result(0))), shape, count)
     };
     Ok(match shape.lanes {
         8 => Lowered::Planes([plane(vec![0, 2, 4, 6]), plane(vec![1, 3, 5, 7])]),
@@ -180,13 +180,13 @@ fn bit_position(kernel: &mut Kernel, at: Place) -> Ex {
     kernel.binary(B::Multiply, within, width)
 }
 
-/// The value in the low bits of a word.
-fn element_of(kernel: &mut Kernel, word: Ex, bits: u32, shape: Shape, lanes: u32) -> Ex {
+/// The value in the low bits of a word; `are_taken`: of it only these are read.
+fn element_of(kernel: &mut Kernel, word: Ex, (bits, are_taken): (u32, bool), shape: Shape, lanes: u32) -> Ex {
     if shape.scalar.kind == ScalarKind::Bool {
         return narrow::bit(kernel, word, lanes);
     }
     let signed = kernel.bitcast(word, ScalarKind::Sint);
-    narrow::sign_extend(kernel, signed, bits, lanes)
+    if are_taken { signed } else { narrow::sign_extend(kernel, signed, bits, lanes) }
 }
 
 /// The bits of a value in the low bits of a word.

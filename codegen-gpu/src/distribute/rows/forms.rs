@@ -3,7 +3,7 @@
 //! Operands of one form are the same element at the same row and column, whatever the ops' own loops are: an op reads what
 //! another wrote from its register.
 
-use super::super::code::{facts, gcd};
+use super::super::code::{Code, facts, gcd};
 use super::super::evaluate::Evaluator;
 use super::super::model::{Base, Model, Operand, Size, Source};
 use super::super::strategy::Declined;
@@ -74,13 +74,33 @@ impl<'c> Form<'c> {
         self.rows.iter().all(|s| s.is(0))
     }
 
-    /// Whether `lanes` neighbours of a row are one aligned access.
+    /// Whether `lanes` neighbours of a row are one aligned access, of whole words.
     pub(super) fn is_wide(&self, evaluator: &Evaluator<'c, '_>, axes: &[Axis<'c>], lanes: u32) -> bool {
+        let words = self.element_bytes.is_none_or(|bytes| bytes * u64::from(lanes) % 4 == 0);
+        words && self.is_aligned(evaluator, axes, (1, self.constant), lanes)
+    }
+
+    /// Whether every second element is one of `lanes` neighbours of a row: those of an aligned access and of the next one.
+    pub(super) fn is_paired(&self, evaluator: &Evaluator<'c, '_>, axes: &[Axis<'c>], lanes: u32) -> bool {
+        matches!(self.constant, 0 | 1)
+            && matches!(lanes, 2 | 4)
+            && self.element_bytes == Some(4)
+            && self.is_aligned(evaluator, axes, (2, 0), lanes)
+    }
+
+    /// Whether neighbours of a row are `stride` elements apart, and `lanes` of them begin at multiples of so many strides.
+    fn is_aligned(
+        &self,
+        evaluator: &Evaluator<'c, '_>,
+        axes: &[Axis<'c>],
+        (stride, constant): (i64, i64),
+        lanes: u32,
+    ) -> bool {
         let Some((&last, others)) = self.columns.split_last() else { return false };
-        let others = others.iter().chain(&self.rows).fold(self.constant, |d, s| gcd(d, s.divisor()));
+        let others = others.iter().chain(&self.rows).fold(constant, |d, s| gcd(d, s.divisor()));
         let all = gcd(gcd(others, facts(self.offset).divisor), evaluator.elements(self.base));
         let extent = axes.last().map_or(1, |a| a.extent.unwrap_or(a.size.facts.divisor));
-        last.is(1) && gcd(all, extent) % i64::from(lanes) == 0
+        last.is(stride) && gcd(all, extent.saturating_mul(stride)) % (i64::from(lanes) * stride) == 0
     }
 }
 
@@ -177,4 +197,19 @@ pub(super) fn stripped<'c>(sizes: &[Size<'c>]) -> Vec<Size<'c>> {
 
 pub(super) fn same_sizes(a: &[Size], b: &[Size]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b))
+}
+
+/// Every second element from `index` on, which is `first` behind an aligned vector, of two vectors.
+pub(super) fn every_second<'c>(
+    code: &mut Code<'c, '_>,
+    buffer: Value<'c>,
+    (index, first): (Value<'c>, i64),
+    lanes: u32,
+) -> Value<'c> {
+    let low = code.add_const(index, -first);
+    let high = code.add_const(low, i64::from(lanes));
+    let halves = [low, high].map(|at| code.load(buffer, at, lanes));
+    let elements = halves.map(|half| (first as u32..lanes).step_by(2).map(|lane| code.extract(half, lane)).collect());
+    let elements: [Vec<Value>; 2] = elements;
+    code.vector_of(&elements.concat())
 }

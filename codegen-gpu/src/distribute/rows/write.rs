@@ -6,7 +6,7 @@ use super::super::fitted::FittedChoice;
 use super::super::model::Base;
 use super::super::stride::Stride;
 use super::exchange::{Exchange, Member};
-use super::{Kind, Plan, Sweep};
+use super::{Kind, Plan, Sweep, forms};
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Op, Value};
 use std::collections::HashMap;
@@ -387,7 +387,11 @@ impl<'c> Writer<'c, '_, '_> {
     fn load(&self, code: &mut Code<'c, '_>, form: usize, index: Value<'c>, lanes: u32) -> Value<'c> {
         let at = &self.plan.forms.all[form];
         let buffer = self.evaluator.buffers[&at.base];
-        if lanes == 1 || self.accesses_wide(at.base) {
+        let is_wide = self.accesses_wide(at.base);
+        if is_wide && lanes > 1 && at.columns.last().is_some_and(|stride| stride.is(2)) {
+            return forms::every_second(code, buffer, (index, at.constant), lanes);
+        }
+        if lanes == 1 || is_wide {
             return code.load(buffer, index, lanes);
         }
         let stride = at.columns.last().copied().unwrap_or(Stride::ZERO);
