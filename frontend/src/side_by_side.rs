@@ -117,7 +117,7 @@ impl<'c> Key<'c> {
         // Where matrices multiply, a dispatch more costs less than what they save.
         let has_matrices = kernel_matrices::product(op, &loops, &extents, gpu).is_some();
         let is_long = (gpu.is_cpu_adapter() || has_matrices) && work > LONG_PRODUCT;
-        let is_large = large_tiles::is_large_product(&loops, &extents, gpu);
+        let is_large = large_tiles::is_large_product(&loops, &extents, (gpu, large_tiles::MANY_PAIRS));
         let is_alone = columns <= kernel::FEW_COLUMNS || is_long || is_large;
         let is_f32 = op.result(0).ty().element().float_width() == Some(32);
         if is_alone || !is_f32 {
