@@ -92,6 +92,14 @@ fn is_parallel(op: Op, l: usize) -> bool {
     }
 }
 
+/// Whether operand `i` is a new tensor whose contents no op outside reads: it has no binding, but tiles of its own.
+fn is_local(op: Op, i: usize, ops: &[Op]) -> bool {
+    let result = i.checked_sub(linalg::num_inputs(op)).filter(|result| *result < op.num_results());
+    let is_inside = |result: usize| op.result(result).uses().iter().all(|u| ops.contains(&u.op));
+    op.operand(i).defining_op().is_some_and(|def| def.is(monopour_ir::ops::tensor::EMPTY))
+        && result.is_some_and(is_inside)
+}
+
 /// The dimension that is loop `l` alone; `Err` where the loop is in another expression.
 fn dimension(map: &AffineMap, l: usize) -> Result<Option<usize>, ()> {
     let mut found = None;
@@ -114,7 +122,12 @@ impl<'c> Windows<'c> {
     fn plan(dispatch: &Dispatch<'c>, most_bytes: u64) -> Option<Self> {
         let ops: Vec<Op> = dispatch.ops.iter().map(|(op, _)| *op).collect();
         let is_large = |v: Value<'c>| v.ty().static_size_bytes().is_some_and(|b| b > most_bytes);
-        let bound = |op: &Op<'c>| op.operands().into_iter().filter(|v| !is_inside(*v, &ops));
+        let bound = |op: &Op<'c>| {
+            let op = *op;
+            let operands = op.operands().into_iter().enumerate();
+            let bound = operands.filter(|(i, v)| !is_inside(*v, &ops) && !is_local(op, *i, &ops));
+            bound.map(|(_, v)| v).collect::<Vec<_>>()
+        };
         if !ops.iter().flat_map(bound).any(is_large) {
             return None;
         }
@@ -131,9 +144,10 @@ impl<'c> Windows<'c> {
             if !is_parallel(*op, l) {
                 return None;
             }
-            for (value, map) in op.operands().into_iter().zip(maps_of(*op)?) {
+            for (i, (value, map)) in op.operands().into_iter().zip(maps_of(*op)?).enumerate() {
                 let shape = value.ty().shape().unwrap_or_default();
-                let large = value.ty().static_size_bytes().is_some_and(|b| b > most_bytes);
+                let is_local = is_local(*op, i, ops);
+                let large = !is_local && value.ty().static_size_bytes().is_some_and(|b| b > most_bytes);
                 let d = dimension(&map, l).ok()?;
                 if shape.contains(&DYNAMIC) || (d.is_none() && (large || is_inside(value, ops))) {
                     return None;
