@@ -93,6 +93,23 @@ def matmul(m, n, k, element):
     return function(inputs, result, body), inputs, lambda a, b: a @ b, {"flops": 2 * m * n * k}
 
 
+def layer(m, n, k):
+    """A product of halves with bias, GELU and residual."""
+    constants = {"cube": 0.044715, "root": 0.7978845, "one": 1.0, "half": 0.5}
+    body = "".join(f"  %{name} = arith.constant {value} : f32\n" for name, value in constants.items()) + filled("%f", (m, n))
+    body += product("%r", "m n k!", ("%arg0", (m, k), "m, k"), ("%arg1", (k, n), "k, n"), ("%f", (m, n), "m, n"), "f16") + empty("%he", (m, n), "f16")
+    steps = [("%x", "addf", "%a", "%bias"), ("%x2", "mulf", "%x", "%x"), ("%x3", "mulf", "%x2", "%x"), ("%x4", "mulf", "%x3", "%cube"),
+             ("%x5", "addf", "%x4", "%x"), ("%x6", "mulf", "%x5", "%root"), ("%x8", "addf", "%x7", "%one"), ("%x9", "mulf", "%x8", "%x"),
+             ("%g", "mulf", "%x9", "%half"), ("%sum", "addf", "%g", "%rest")]
+    lines = ["%bias = arith.extf %b : f16 to f32", "%rest = arith.extf %c : f16 to f32"]
+    lines += [f"{name} = arith.{op} {x}, {y} : f32" for name, op, x, y in steps] + ["%s = arith.truncf %sum : f32 to f16"]
+    lines.insert(8, "%x7 = math.tanh %x6 : f32")
+    reads = [("%r", (m, n), "f32", "m, n"), ("%arg2", (n,), "f16", "n"), ("%arg3", (m, n), "f16", "m, n")]
+    body += generic("%h", "m n", reads, ("%he", (m, n), "m, n"), "; ".join(lines), "f16")
+    inputs = [((m, k), "f16"), ((k, n), "f16"), ((n,), "f16"), ((m, n), "f16")]
+    return function(inputs, ("%h", tensor((m, n), "f16")), body), inputs, lambda a, b, c, d: F.gelu(a @ b + c, approximate="tanh") + d, {"flops": 2 * m * n * k}
+
+
 def matvec(n, element):
     body = filled("%f", (n,)) + product("%r", "m k!", ("%arg0", (n, n), "m, k"), ("%arg1", (n,), "k"), ("%f", (n,), "m"), element)
     inputs = [((n, n), element), ((n,), element)]
@@ -198,7 +215,9 @@ def attention(heads, queries, width, element, causal):
         body += product("%r", "b m c n!", ("%p", s, "b, m, n"), ("%arg2", q, "b, n, c"), ("%of", q, "b, m, c"), "f32")
         result = ("%r", tensor(q))
     else:
-        mixed = "%y = arith.extf %b : f16 to f32; %m = arith.mulf %a, %y : f32; %s = arith.addf %o, %m : f32"
+        # Weights are f16, as in models of halves, and in PyTorch's kernels.
+        mixed = ("%w = arith.truncf %a : f32 to f16; %x = arith.extf %w : f16 to f32; %y = arith.extf %b : f16 to f32; "
+                 "%m = arith.mulf %x, %y : f32; %s = arith.addf %o, %m : f32")
         body += generic("%r", "b m c n!", [("%p", s, "f32", "b, m, n"), ("%arg2", q, "f16", "b, n, c")], ("%of", q, "b, m, c"), mixed)
         body += narrowed("%h", "%r", q, "b m c")
         result = ("%h", tensor(q, "f16"))
@@ -236,6 +255,7 @@ PROGRAMS = {
     "matmul_f16_1024": lambda: matmul(1024, 1024, 1024, "f16"),
     "matmul_f16_4096": lambda: matmul(4096, 4096, 4096, "f16"),
     "matmul_f16_8192": lambda: matmul(8192, 8192, 8192, "f16"),
+    "layer_f16_4096": lambda: layer(4096, 4096, 4096),
     "matmul_i4_512x4096": lambda: packed(512, 4096, 4096),
     "attention_f32_12x512x64": lambda: attention(12, 512, 64, "f32", False),
     "attention_f32_64x2048x128": lambda: attention(64, 2048, 128, "f32", False),
