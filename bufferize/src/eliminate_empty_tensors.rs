@@ -31,6 +31,7 @@ use crate::boundary::{Callees, callees_first};
 use crate::collect::{Collected, collect};
 use crate::copied::{Copied, copied, inserted_bytes};
 use crate::empty_origins::{EmptyOrigins, Ends, Origin};
+use crate::expansions::can_be_collapsed;
 use crate::insert_copies::explain;
 use crate::one_shot::{Stats, Unit, analyse_all, decide};
 use crate::op_model::OpModels;
@@ -377,7 +378,8 @@ fn copy_there<'c>(
     Ok(true)
 }
 
-/// Replaces one use, at the insertion point; false, with edits to undo, if the types do not fit.
+/// Replaces one use, at the insertion point; false, with edits to undo, if the types do not fit, or a reshape
+/// would copy.
 fn replace<'c>(
     rw: &mut Rewriter<'c>,
     insertion: Op<'c>,
@@ -402,7 +404,9 @@ fn replace<'c>(
     let Some(value) = cast(rw, value, old, used, edits)? else { return Ok(false) };
     rw.set_operand(used.op, used.index, value);
     edits.push(Edit::Use { used, old, insertion });
-    Ok(true)
+    let reshapes = std::iter::successors(origin.reshapes.as_deref(), |r| r.before.as_deref());
+    let mut collapses = reshapes.map(|r| r.op).filter(|op| op.is(ops::tensor::COLLAPSE_SHAPE));
+    Ok(collapses.all(can_be_collapsed))
 }
 
 /// `value` cast to the type of `like`; `None` if no cast can.

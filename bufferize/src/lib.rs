@@ -47,6 +47,7 @@ mod effects;
 mod eliminate_empty_tensors;
 mod empty_origins;
 mod empty_tensor_to_alloc_tensor;
+mod expansions;
 mod failures;
 mod finalize;
 mod globals;

@@ -6,6 +6,7 @@ use monopour_ir::{Attr, DYNAMIC, Diagnostic, Diagnostics, MemRefType, Op, OpSpec
 
 use crate::boundary::Callees;
 use crate::buffer_type::BufferTypes;
+use crate::expansions::{collapsed_again, expanded_as};
 use crate::memref_types::{has_identity_layout, times};
 use crate::op_model::{AliasModel, Buffers, OpModel, OpModels, UseModel};
 use crate::options::Options;
@@ -190,6 +191,10 @@ impl Collapse {
         }
         Some((attr, collapsed(source, &shape, &groups)))
     }
+    /// The predicted type of a view of the buffer before an expansion, where its own strides do not allow one.
+    fn seen<'c>(op: Op<'c>, types: &BufferTypes<'c, '_>) -> Option<Type<'c>> {
+        collapsed_again(op).filter(|_| types.extensions()).map(|whole| types.of(whole))
+    }
 }
 
 /// A row-major memref of the same shape, elements and space.
@@ -206,13 +211,15 @@ impl OpModel for Collapse {
         vec![AliasModel { retypes: true, ..AliasModel::equivalent(op.result(0)) }]
     }
     fn copies_for_layout<'c>(&self, op: Op<'c>, _operand: usize, types: &BufferTypes<'c, '_>) -> bool {
-        Self::ty(op, types.of(op.operand(0))).is_none_or(|(_, ty)| ty.is_none())
+        let is_view = Self::ty(op, types.of(op.operand(0))).is_some_and(|(_, ty)| ty.is_some());
+        !is_view && Self::seen(op, types).is_none()
     }
     fn buffer_types<'c>(&self, op: Op<'c>, types: &mut BufferTypes<'c, '_>) -> Result<(), Diagnostics> {
         let source = types.of(op.operand(0));
         if let (Some((_, ty)), Some(memref)) = (Self::ty(op, source), source.as_memref()) {
             let shape = op.result(0).ty().shape().unwrap_or_default();
-            let ty = ty.unwrap_or_else(|| Type::memref(&shape, memref.element, memref.memory_space));
+            let copied = || Type::memref(&shape, memref.element, memref.memory_space);
+            let ty = ty.or_else(|| Self::seen(op, types)).unwrap_or_else(copied);
             types.set(op.result(0), ty);
         }
         Ok(())
@@ -228,9 +235,16 @@ impl OpModel for Collapse {
         let (Some((groups, ty)), Some(memref)) = (Self::ty(op, source.ty()), source.ty().as_memref()) else {
             return Err(pass.unsupported(op, "a source without strides").into());
         };
-        let ty = match ty {
-            Some(ty) => ty,
-            None => {
+        let expand = source.defining_op().filter(|made| made.is(ops::memref::EXPAND_SHAPE));
+        let whole = expand.and_then(|made| expanded_as(made, op));
+        // Only as predicted: other types follow from that.
+        let ty = match (ty, whole.filter(|whole| whole.ty() == pass.types.of(op.result(0)))) {
+            (Some(ty), _) => ty,
+            (None, Some(whole)) => {
+                rw.replace_op(op, &[whole]);
+                return Ok(());
+            }
+            (None, None) => {
                 source = pass.cast_or_copy(rw, op, source, contiguous(&memref))?;
                 Type::memref(&op.result(0).ty().shape().unwrap_or_default(), memref.element, memref.memory_space)
             }

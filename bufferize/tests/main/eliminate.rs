@@ -289,6 +289,36 @@ fn with_extensions_reshapes_are_followed_and_nothing_is_left_to_copy() {
     assert_eq!(counts(ELIMINATED[3].0), (1, 0, 0));
 }
 
+/// A merged axis is parted again by the sizes that are known, if one is not.
+#[test]
+fn what_is_merged_is_computed_where_it_goes() {
+    let of = |ty: &str, sizes: &str, made: &str| {
+        let text = "func.func @f(%d: tensor<?xf32> {monopour.donate}, %f: f32, %n: index, %m: index, %o: index) -> tensor<?xf32> {
+            %c0 = arith.constant 0 : index
+            %c1 = arith.constant 1 : index
+            %e = tensor.empty(SIZES) : TYPE
+            MADE
+            %b = tensor.collapse_shape %a [[0, 1]] : TYPE into tensor<?xf32>
+            %r = tensor.insert_slice %b into %d[%o] [%m] [1] : tensor<?xf32> into tensor<?xf32>
+            return %r : tensor<?xf32>
+        }";
+        counts(&text.replace("MADE", made).replace("SIZES", sizes).replace("TYPE", ty))
+    };
+    let fill = "%a = linalg.fill ins(%f : f32) outs(%e : TYPE) -> TYPE";
+    assert_eq!(of("tensor<?x8xf32>", "%n", fill), (1, 0, 0));
+    assert_eq!(of("tensor<1x?xf32>", "%n", fill), (1, 0, 0));
+    // Nothing but the expansion says that the rows follow each other.
+    assert_eq!(of("tensor<4x?xf32>", "%n", fill), (1, 0, 0));
+    let looped = "%a = scf.for %i = %c0 to %n step %c1 iter_args(%t = %e) -> TYPE {
+            %u = linalg.fill ins(%f : f32) outs(%t : TYPE) -> TYPE
+            scf.yield %u : TYPE
+        }";
+    assert_eq!(of("tensor<?x8xf32>", "%n", looped), (1, 0, 0));
+    assert_eq!(of("tensor<4x?xf32>", "%n", looped), (0, 1, 1));
+    assert_eq!(of("tensor<?x?xf32>", "%n, %n", fill), (0, 1, 1));
+    assert_eq!(of("tensor<?x0xf32>", "%n", fill), (0, 1, 1));
+}
+
 /// The index is defined in a block that dominates the slice, or in one of two predecessors.
 #[test]
 fn slices_are_taken_where_their_index_is_there() {
