@@ -52,6 +52,7 @@ mod failures;
 mod finalize;
 mod globals;
 mod improve;
+mod index_ops;
 mod insert_copies;
 mod kept_parts;
 mod loaded_globals;

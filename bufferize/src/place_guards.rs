@@ -17,9 +17,10 @@
 
 use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::typed::{Index, Slice};
-use monopour_ir::{Attr, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter, Type, Value, ops};
+use monopour_ir::{Attr, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value, ops};
 
 use crate::block_order::BlockOrder;
+use crate::index_ops::IndexOps;
 use crate::subset_extraction::Edit;
 
 /// Asserts before `user` that the place of an insertion lies in its tensor, and that the two tensors have the same sizes, where
@@ -41,7 +42,7 @@ pub(crate) fn guard_place<'c>(
         return Ok(true);
     }
     rw.set_point(InsertionPoint::Before(user));
-    let mut guard = Guard { rw, edits, loc: insertion.location(), conditions: vec![] };
+    let mut guard = Guard { ops: IndexOps::new(rw, edits, insertion.location()), conditions: vec![] };
     if let Some(slice) = Slice::of(insertion)
         && !guard.place(&slice, insertion.operand(1))?
     {
@@ -59,9 +60,7 @@ pub(crate) fn guard_place<'c>(
 
 /// Creates the conditions at the insertion point.
 struct Guard<'c, 'a> {
-    rw: &'a mut Rewriter<'c>,
-    edits: &'a mut Vec<Edit<'c>>,
-    loc: Location<'c>,
+    ops: IndexOps<'c, 'a>,
     conditions: Vec<Value<'c>>,
 }
 
@@ -70,7 +69,7 @@ impl<'c> Guard<'c, '_> {
     /// large.
     fn place(&mut self, slice: &Slice<'c>, of: Value<'c>) -> Result<bool, Diagnostics> {
         for (at, offset) in slice.offsets.iter().enumerate() {
-            let (size, stride, extent) = (slice.sizes[at], slice.strides[at], self.size(of, at)?);
+            let (size, stride, extent) = (slice.sizes[at], slice.strides[at], self.ops.size(of, at)?);
             if [*offset, size, stride, extent].into_iter().all(|index| index.constant().is_some()) {
                 continue;
             }
@@ -80,8 +79,8 @@ impl<'c> Guard<'c, '_> {
             let mut rest = extent;
             if offset.constant() != Some(0) {
                 self.require(CmpIPredicate::Ule, *offset, extent)?;
-                let (extent, offset) = (self.value(extent)?, self.value(*offset)?);
-                rest = Index::Dynamic(self.op(ops::arith::SUBI, &[extent, offset])?);
+                let (extent, offset) = (self.ops.value(extent)?, self.ops.value(*offset)?);
+                rest = Index::Dynamic(self.ops.op(ops::arith::SUBI, &[extent, offset])?);
             }
             if size != rest {
                 self.require(CmpIPredicate::Ule, size, rest)?;
@@ -93,7 +92,7 @@ impl<'c> Guard<'c, '_> {
     /// Two tensors of one rank have the same sizes.
     fn same_sizes(&mut self, one: Value<'c>, other: Value<'c>) -> Result<(), Diagnostics> {
         for at in 0..one.ty().shape().map_or(0, |shape| shape.len()) {
-            let (one, other) = (self.size(one, at)?, self.size(other, at)?);
+            let (one, other) = (self.ops.size(one, at)?, self.ops.size(other, at)?);
             if one != other {
                 self.require(CmpIPredicate::Eq, one, other)?;
             }
@@ -101,19 +100,10 @@ impl<'c> Guard<'c, '_> {
         Ok(())
     }
 
-    fn size(&mut self, of: Value<'c>, at: usize) -> Result<Index<'c>, Diagnostics> {
-        let known = known_size(of, at);
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let position = self.value(Index::Static(at as i64))?;
-        self.op(ops::tensor::DIM, &[of, position]).map(Index::Dynamic)
-    }
-
     fn require(&mut self, predicate: CmpIPredicate, left: Index<'c>, right: Index<'c>) -> Result<(), Diagnostics> {
-        let (left, right, cx) = (self.value(left)?, self.value(right)?, self.rw.context());
-        let spec = OpSpec::new(ops::arith::CMPI, self.loc).attr("predicate", predicate.to_attr(cx));
-        let condition = self.made(spec.operands(&[left, right]).results(&[Type::integer(cx, 1)]))?.result(0);
+        let (left, right, cx) = (self.ops.value(left)?, self.ops.value(right)?, self.ops.context());
+        let spec = OpSpec::new(ops::arith::CMPI, self.ops.loc).attr("predicate", predicate.to_attr(cx));
+        let condition = self.ops.made(spec.operands(&[left, right]).results(&[Type::integer(cx, 1)]))?.result(0);
         self.conditions.push(condition);
         Ok(())
     }
@@ -122,73 +112,12 @@ impl<'c> Guard<'c, '_> {
         let mut conditions = std::mem::take(&mut self.conditions).into_iter();
         let mut all = conditions.next().expect("invariant: there is a condition");
         for condition in conditions {
-            let both = OpSpec::new(ops::arith::ANDI, self.loc).operands(&[all, condition]).results(&[all.ty()]);
-            all = self.made(both)?.result(0);
+            let both = OpSpec::new(ops::arith::ANDI, self.ops.loc).operands(&[all, condition]).results(&[all.ty()]);
+            all = self.ops.made(both)?.result(0);
         }
-        let at = self.loc.position().map(|(_, line, column)| format!(" at {line}:{column}")).unwrap_or_default();
+        let at = self.ops.loc.position().map(|(_, line, column)| format!(" at {line}:{column}")).unwrap_or_default();
         let message = format!("'{}'{at} leaves its tensor, or inserts one of another size", insertion.name());
-        let message = Attr::string(self.rw.context(), &message);
-        self.made(OpSpec::new(ops::cf::ASSERT, self.loc).operands(&[all]).attr("msg", message))
-    }
-
-    fn value(&mut self, index: Index<'c>) -> Result<Value<'c>, Diagnostics> {
-        let Index::Static(number) = index else { return Ok(index.value().expect("invariant: a value")) };
-        let (cx, ty) = (self.rw.context(), Type::index(self.rw.context()));
-        let spec = OpSpec::new(ops::arith::CONSTANT, self.loc).attr("value", Attr::index(cx, number));
-        Ok(self.made(spec.results(&[ty]))?.result(0))
-    }
-
-    /// An op with one result of type `index`.
-    fn op(&mut self, name: &str, operands: &[Value<'c>]) -> Result<Value<'c>, Diagnostics> {
-        let ty = Type::index(self.rw.context());
-        Ok(self.made(OpSpec::new(name, self.loc).operands(operands).results(&[ty]))?.result(0))
-    }
-
-    fn made(&mut self, spec: OpSpec<'c, '_>) -> Result<Op<'c>, Diagnostics> {
-        let op = self.rw.create(spec)?;
-        self.edits.push(Edit::Made(op));
-        Ok(op)
-    }
-}
-
-/// The size of a dimension, a number or a value that is there already.
-fn known_size<'c>(mut of: Value<'c>, mut at: usize) -> Option<Index<'c>> {
-    loop {
-        let shape = of.ty().shape()?;
-        if shape[at] >= 0 {
-            return Some(Index::Static(shape[at]));
-        }
-        let op = of.defining_op()?;
-        let size = match op.name() {
-            ops::tensor::EMPTY => op.operand(shape[..at].iter().filter(|size| **size < 0).count()),
-            ops::tensor::EXTRACT_SLICE => {
-                let sizes = Slice::of(op)?.sizes;
-                // Of one rank: which dimensions a slice of lower rank has left out, its types say.
-                sizes[at].value().filter(|_| sizes.len() == shape.len())?
-            }
-            ops::tensor::CAST => {
-                of = op.operand(0);
-                continue;
-            }
-            ops::scf::FORALL => {
-                of = op.operand(op.num_operands() - op.num_results() + of.result_index()?);
-                continue;
-            }
-            ops::tensor::INSERT_SLICE => {
-                of = op.operand(1);
-                continue;
-            }
-            ops::linalg::FILL => {
-                of = op.operand(1);
-                continue;
-            }
-            _ => return None,
-        };
-        let Some(dim) = size.defining_op().filter(|op| op.is(ops::tensor::DIM)) else { return Some(Index::of(size)) };
-        let asked = dim.operand(1).constant_int().and_then(|number| usize::try_from(number).ok());
-        match asked.map(|asked| (dim.operand(0), asked)) {
-            Some((tensor, dimension)) if known_size(tensor, dimension).is_some() => (of, at) = (tensor, dimension),
-            _ => return Some(Index::Dynamic(size)),
-        }
+        let message = Attr::string(self.ops.context(), &message);
+        self.ops.made(OpSpec::new(ops::cf::ASSERT, self.ops.loc).operands(&[all]).attr("msg", message))
     }
 }
