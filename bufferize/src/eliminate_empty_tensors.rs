@@ -395,7 +395,9 @@ fn replace<'c>(
             Some(fitting) => value = fitting,
             None => return Ok(false),
         }
-        match reshape_back(rw, reshape.op, value, edits)? {
+        // Before the first reshape the sizes are those of the tensor that is replaced.
+        let like = Some(old).filter(|old| reshape.before.is_none() && may_cast(reshape.op.operand(0).ty(), old.ty()));
+        match reshape_back(rw, reshape.op, (value, like), edits)? {
             Some(reshaped) => value = reshaped,
             None => return Ok(false),
         }

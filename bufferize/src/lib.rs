@@ -66,6 +66,7 @@ mod options;
 mod order_dispatches;
 mod own_place;
 mod own_tiles;
+mod part_sizes;
 mod place_guards;
 mod private_layouts;
 mod remarks;

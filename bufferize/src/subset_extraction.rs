@@ -20,6 +20,7 @@ use monopour_ir::{
 };
 
 use crate::block_order::BlockOrder;
+use crate::part_sizes::part_sizes;
 
 /// How many operations may be moved for one destination: beyond it, the moves cost more than they can save.
 const MOST_MOVES: usize = 64;
@@ -395,16 +396,17 @@ pub(crate) fn read_values<'c>(op: Op<'c>) -> Vec<Value<'c>> {
     read.filter(|v| is_outside(v) && seen.insert(*v)).collect()
 }
 
-/// The same elements in the shape before a reshape: `value` has the type of the reshape's result.
+/// The same elements in the shape before a reshape: `value` has the type of the reshape's result; `like`, if there is one, has the
+/// sizes before it.
 ///
-/// `None` if the layout of `value`'s buffer may not allow it.
+/// `None` if the layout of `value`'s buffer may not allow it, or the sizes are not known.
 ///
 /// # Errors
 /// MLIR's diagnostics for the op.
 pub(crate) fn reshape_back<'c>(
     rw: &mut Rewriter<'c>,
     reshape: Op<'c>,
-    value: Value<'c>,
+    (value, like): (Value<'c>, Option<Value<'c>>),
     edits: &mut Vec<Edit<'c>>,
 ) -> Result<Option<Value<'c>>, Diagnostics> {
     let (from, to) = (reshape.result(0).ty(), reshape.operand(0).ty());
@@ -416,62 +418,17 @@ pub(crate) fn reshape_back<'c>(
         }
         OpSpec::new(ops::tensor::COLLAPSE_SHAPE, reshape.location())
     } else {
-        let parts = dynamic_parts(&shape, &groups).filter(|_| value.ty() == from);
-        let Some(parts) = parts else { return Ok(None) };
-        for part in parts {
-            operands.push(part_size(rw, reshape, value, part, edits)?);
+        if value.ty() != from {
+            return Ok(None);
         }
+        let Some(sizes) = part_sizes(rw, reshape, (value, like), edits)? else { return Ok(None) };
+        operands.extend(sizes);
         let sizes = Attr::dense_i64(rw.context(), &shape);
         OpSpec::new(ops::tensor::EXPAND_SHAPE, reshape.location()).attr("static_output_shape", sizes)
     };
     let made = rw.create(made.operands(&operands).results(&[to]).attr("reassociation", groups))?;
     edits.push(Edit::Made(made));
     Ok(Some(made.result(0)))
-}
-
-/// A group of dimensions of which one is dynamic: its number, and the product of the others' sizes.
-type DynamicPart = (usize, i64);
-
-/// The groups with a dynamic dimension; `None` if its size does not follow from that of the whole: another one is dynamic, too, or
-/// there are no elements.
-fn dynamic_parts(shape: &[i64], groups: &Attr) -> Option<Vec<DynamicPart>> {
-    let mut parts = Vec::new();
-    for (at, group) in groups.as_array()?.iter().enumerate() {
-        let sizes: Option<Vec<i64>> =
-            group.as_ints()?.into_iter().map(|d| shape.get(usize::try_from(d).ok()?).copied()).collect();
-        let (dynamic, known): (Vec<i64>, Vec<i64>) = sizes?.into_iter().partition(|size| *size < 0);
-        let product = known.into_iter().try_fold(1, i64::checked_mul)?;
-        match dynamic.len() {
-            0 => {}
-            1 if product > 0 => parts.push((at, product)),
-            _ => return None,
-        }
-    }
-    Some(parts)
-}
-
-/// The size of the dynamic dimension of a group: that of the whole group in `value`, by the product of the other sizes.
-fn part_size<'c>(
-    rw: &mut Rewriter<'c>,
-    reshape: Op<'c>,
-    value: Value<'c>,
-    (group, others): DynamicPart,
-    edits: &mut Vec<Edit<'c>>,
-) -> Result<Value<'c>, Diagnostics> {
-    let (loc, index) = (reshape.location(), Type::index(rw.context()));
-    let mut made = |spec: OpSpec<'c, '_>| {
-        let op = rw.create(spec.results(&[index]))?;
-        edits.push(Edit::Made(op));
-        Ok(op.result(0))
-    };
-    let number = |number| OpSpec::new(ops::arith::CONSTANT, loc).attr("value", Attr::index(loc.context(), number));
-    let at = made(number(group as i64))?;
-    let whole = made(OpSpec::new(ops::tensor::DIM, loc).operands(&[value, at]))?;
-    if others == 1 {
-        return Ok(whole);
-    }
-    let by = made(number(others))?;
-    made(OpSpec::new(ops::arith::DIVUI, loc).operands(&[whole, by]))
 }
 
 /// Whether the dimensions of each group of an expansion lie without gaps in the buffer of `value`: only the first one of a

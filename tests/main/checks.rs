@@ -85,19 +85,23 @@ fn what_is_inserted_fits_its_place() {
 /// Rows that are computed where they are inserted as one axis: the place has their sizes, or a size that no row divides.
 #[test]
 fn what_is_made_as_rows_fits_its_place() {
-    let text = "func.func @main(%x: tensor<3x?xf32>, %n: index) -> tensor<?xf32> {\n  \
-         %c1 = arith.constant 1 : index\n  %c2 = arith.constant 2 : index\n  %c9 = arith.constant 9 : index\n  \
-         %d = tensor.dim %x, %c1 : tensor<3x?xf32>\n  %e = tensor.empty(%d) : tensor<3x?xf32>\n  \
-         %t = linalg.exp ins(%x : tensor<3x?xf32>) outs(%e : tensor<3x?xf32>) -> tensor<3x?xf32>\n  \
-         %v = tensor.collapse_shape %t [[0, 1]] : tensor<3x?xf32> into tensor<?xf32>\n  \
+    let text = "func.func @main(%x: TYPE, %n: index) -> tensor<?xf32> {\n  \
+         %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  %c2 = arith.constant 2 : index\n  \
+         %c9 = arith.constant 9 : index\n  %p = tensor.dim %x, %c0 : TYPE\n  %d = tensor.dim %x, %c1 : TYPE\n  \
+         %e = tensor.empty(SIZES) : TYPE\n  %t = linalg.exp ins(%x : TYPE) outs(%e : TYPE) -> TYPE\n  \
+         %v = tensor.collapse_shape %t [[0, 1]] : TYPE into tensor<?xf32>\n  \
          %c = arith.constant 0.5 : f32\n  %m = arith.addi %n, %c9 : index\n  %w = tensor.empty(%m) : tensor<?xf32>\n  \
          %f = linalg.fill ins(%c : f32) outs(%w : tensor<?xf32>) -> tensor<?xf32>\n  \
          %r = tensor.insert_slice %v into %f[%c2] [%n] [1] : tensor<?xf32> into tensor<?xf32>\n  return %r : tensor<?xf32>\n}\n";
     let with = |n: i64| [f32s(&[3, 2], &ramp(6)), index(n)];
-    let wrong = [with(7), with(8), with(5), with(3), with(0), with(-3)];
+    let none = |n: i64| [f32s(&[3, 0], &[]), index(n)];
+    let wrong = [with(7), with(8), with(5), with(3), with(0), with(-3), none(3), none(1)];
     let message = "leaves its tensor, or inserts one of another size";
-    check(text, &with(6), &wrong.each_ref().map(|inputs| (&inputs[..], message)));
-    check(text, &[f32s(&[3, 0], &[]), index(0)], &[]);
+    for (ty, sizes) in [("tensor<3x?xf32>", "%d"), ("tensor<?x?xf32>", "%p, %d")] {
+        let text = text.replace("TYPE", ty).replace("SIZES", sizes);
+        check(&text, &with(6), &wrong.each_ref().map(|inputs| (&inputs[..], message)));
+        check(&text, &none(0), &[]);
+    }
 }
 
 /// What is computed where it is inserted is computed before the insertion: a kernel must not write before the check of its place.

@@ -2,7 +2,7 @@
 //! of their own, in that of the other branch. Each program has a twin that must copy.
 
 use crate::host::{index, raw};
-use crate::minimal::{AXES, Case, Copies, ELEMENTS, check_family, tensor_from, type_of};
+use crate::minimal::{AXES, Case, Copies, ELEMENTS, Element, check_family, tensor_from, type_of};
 use crate::minimal_results::{Sizes, family, turned};
 use monopour::program::DType;
 use monopour::runtime::HostTensor;
@@ -246,4 +246,41 @@ fn what_is_joined_as_another_shape_is_computed_there() {
         }
     }
     check_family(cases, 10);
+}
+
+/// Two values of which no size is static are made, flattened and joined: each is made inside of the result. Twin: the first one is a
+/// result as it was made.
+fn flattened(shapes: [&[u64]; 2], element: Element, is_twin: bool) -> Case {
+    let (rank, name) = (shapes[0].len(), element.1);
+    let (ty, flat) = (format!("tensor<{}{name}>", "?x".repeat(rank)), format!("tensor<?x{name}>"));
+    let list = |of: &dyn Fn(usize) -> String, by: &str| (0..rank).map(of).collect::<Vec<_>>().join(by);
+    let axes = list(&|d| format!("  %c{d} = arith.constant {d} : index\n"), "");
+    let made = |v: &str| {
+        format!(
+            "{}  %e{v} = tensor.empty({}) : {ty}\n{}  %m{v} = tensor.collapse_shape %u{v} [[{}]] : {ty} into {flat}\n",
+            list(&|d| format!("  %{v}{d} = tensor.dim %{v}, %c{d} : {ty}\n"), ""),
+            list(&|d| format!("%{v}{d}"), ", "),
+            turned(&format!("u{v}"), (&format!("%{v}"), &format!("%e{v}")), (rank, 0, None), &ty, element),
+            list(&|d| d.to_string(), ", ")
+        )
+    };
+    let (more, types) = if is_twin { (", %ux", format!("{flat}, {ty}")) } else { ("", flat.clone()) };
+    let text = format!(
+        "func.func @main(%x: {ty}, %y: {ty}) -> ({types}) {{\n{axes}{}{}  \
+         %j = tensor.concat dim(0) %mx, %my : ({flat}, {flat}) -> {flat}\n  return %j{more} : {types}\n}}\n",
+        made("x"),
+        made("y")
+    );
+    let inputs = [1, 5].into_iter().zip(shapes).map(|(first, shape)| tensor_from(element.0, shape, first)).collect();
+    Case { text, inputs, donated: 0, copies: Copies::Exactly(u64::from(is_twin)), fresh_bytes: None }
+}
+
+#[test]
+fn what_is_joined_flat_is_computed_there() {
+    let shapes: [[&[u64]; 2]; 4] =
+        [[&[2, 3], &[4, 5]], [&[4, 0], &[1, 7]], [&[2, 3, 4], &[3, 1, 2]], [&[0, 3, 2], &[2, 0, 9]]];
+    let twins = shapes.into_iter().flat_map(|shapes| [(shapes, false), (shapes, true)]);
+    // Of nothing there is nothing to copy.
+    let twins = twins.filter(|(shapes, is_twin)| !is_twin || !shapes[0].contains(&0));
+    check_family(twins.flat_map(|(shapes, is_twin)| ELEMENTS.map(|e| flattened(shapes, e, is_twin))).collect(), 12);
 }

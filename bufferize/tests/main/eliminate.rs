@@ -315,7 +315,8 @@ fn what_is_merged_is_computed_where_it_goes() {
         }";
     assert_eq!(of("tensor<?x8xf32>", "%n", looped), (1, 0, 0));
     assert_eq!(of("tensor<4x?xf32>", "%n", looped), (0, 1, 1));
-    assert_eq!(of("tensor<?x?xf32>", "%n, %n", fill), (0, 1, 1));
+    assert_eq!(of("tensor<?x?xf32>", "%n, %n", fill), (1, 0, 0));
+    assert_eq!(of("tensor<?x?xf32>", "%n, %n", looped), (0, 1, 1));
     assert_eq!(of("tensor<?x0xf32>", "%n", fill), (0, 1, 1));
 }
 
