@@ -51,6 +51,7 @@ pub mod grouped;
 pub mod import;
 mod isolate;
 mod joined_op;
+mod kept_sizes;
 mod kernel;
 mod kernel_columns;
 mod kernel_cpu;

@@ -29,7 +29,7 @@ use crate::kernel_cpu;
 use crate::target::TargetDescription;
 use crate::transforms::{self, Plan, SEQUENCE};
 use crate::tuning::{Tunable, Tuning};
-use crate::{channel_lanes, grid, isolate, linalg, padded_inputs, padded_results, rows_tile};
+use crate::{channel_lanes, grid, isolate, kept_sizes, linalg, padded_inputs, padded_results, rows_tile};
 use monopour_contract::{KernelClass, attributes};
 use monopour_ir::ops;
 use monopour_ir::parallel::{MANY, map_parts};
@@ -81,6 +81,7 @@ pub fn run(module: &Module, options: &TileOptions) -> Result<TileReport, Diagnos
     }
     tile_dispatches(&clone, options, &mut report)?;
     tell_apart(&clone);
+    kept_sizes::run(&clone)?;
     run_passes(clone.op(), &format!("builtin.module({CANONICALIZE},cse)"))?;
     finish(&clone)?;
     padded_inputs::run(&clone, &options.target)?;

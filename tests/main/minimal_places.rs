@@ -117,6 +117,36 @@ fn branches_compute_in_the_buffer_of_the_other_one() {
     check_family(family(6, &[(true, 1), (false, 1), (true, 2), (false, 3), (true, 3)], branched), 10);
 }
 
+/// Both branches make a tensor that is joined to another one: each makes it inside of the result. Twin: it is a result, too.
+fn chosen(sizes: &Sizes, (holds, is_first): (bool, bool), is_twin: bool) -> Case {
+    let (ty, size) = (sizes.ty(sizes.size), sizes.size);
+    let whole = sizes.ty(2 * size);
+    let made = |name: &str, from: &str| {
+        let to = format!("e{name}");
+        format!("{}{}", sizes.empty(&to), doubled(sizes, name, from, &format!("%{to}")))
+    };
+    let (first, second) = if is_first { ("%r", "%o") } else { ("%o", "%r") };
+    let (also, types) = if is_twin { (", %r", format!("{whole}, {ty}")) } else { ("", whole.clone()) };
+    let text = format!(
+        "func.func @main(%x: {ty}, %y: {ty}, %p: i1) -> ({types}) {{\n{}  %r = scf.if %p -> ({ty}) {{\n{}    \
+         scf.yield %a : {ty}\n  }} else {{\n{}    scf.yield %b : {ty}\n  }}\n{}  \
+         %j = tensor.concat dim({}) {first}, {second} : ({ty}, {ty}) -> {whole}\n  return %j{also} : {types}\n}}\n",
+        sizes.constants(),
+        made("a", "%x"),
+        made("b", "%y"),
+        made("o", "%y"),
+        sizes.axis
+    );
+    let inputs = vec![sizes.tensor(size, 1), sizes.tensor(size, 4), condition(holds)];
+    Case { text, inputs, donated: 0, copies: Copies::Exactly(u64::from(is_twin)), fresh_bytes: None }
+}
+
+#[test]
+fn what_branches_make_is_made_where_it_is_joined() {
+    let parameters = [true, false].map(|holds| [true, false].map(|is_first| (holds, is_first)));
+    check_family([6, 9].into_iter().flat_map(|size| family(size, parameters.as_flattened(), chosen)).collect(), 10);
+}
+
 /// How a value is seen where it is joined.
 #[derive(Clone, Copy, PartialEq)]
 enum View {
