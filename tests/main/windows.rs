@@ -4,6 +4,7 @@
 use crate::backend::Monopour;
 use monopour::{CompileOptions, TargetDescription, compile};
 use monopour_testkit::device::full_is_asked_for;
+use monopour_testkit::suite::all;
 use monopour_testkit::{Dtype, HostTensor};
 
 /// Compiles for the GPU with bindings of at most `most_bytes`, runs, and returns the results and the number of dispatches.
@@ -220,4 +221,20 @@ fn more_parts_than_a_kernel_binds_are_a_diagnostic() {
     let Err(diagnostics) = compile(text.as_bytes(), "windows.mlir", &options) else { panic!("it cannot be bound") };
     assert_eq!(diagnostics.0[0].code, "G0008", "{diagnostics}");
     assert!(diagnostics.0[0].message.contains("32 storage buffers"), "{diagnostics}");
+}
+
+/// Scores of an attention have no binding, whatever their size.
+#[test]
+fn what_one_dispatch_alone_reads_takes_no_windows() {
+    let Some(backend) = Monopour::gpu() else { return };
+    let case = all().into_iter().find(|case| case.name == "attention/plain/4x64x64x32").expect("a case of the suite");
+    let inputs = case.input_values();
+    // Queries, keys and values have 32 KiB, the scores 64.
+    let (out, dispatches) = run(&backend, &case.text, 40_000, &inputs);
+    assert_eq!(dispatches, 1);
+    let expected = case.reference(&inputs).unwrap_or_else(|e| panic!("{e}"))[0].to_f64();
+    for (found, expected) in out[0].iter().zip(&expected) {
+        assert!((found - expected).abs() <= case.tolerance.absolute + case.tolerance.relative * expected.abs());
+    }
+    assert_eq!(out[0].len(), expected.len());
 }
