@@ -92,12 +92,12 @@ fn is_parallel(op: Op, l: usize) -> bool {
     }
 }
 
-/// Whether operand `i` is a new tensor whose contents no op outside reads: it has no binding, but tiles of its own.
-fn is_local(op: Op, i: usize, ops: &[Op]) -> bool {
-    let result = i.checked_sub(linalg::num_inputs(op)).filter(|result| *result < op.num_results());
-    let is_inside = |result: usize| op.result(result).uses().iter().all(|u| ops.contains(&u.op));
-    op.operand(i).defining_op().is_some_and(|def| def.is(monopour_ir::ops::tensor::EMPTY))
-        && result.is_some_and(is_inside)
+/// Whether a value is a new tensor that only these ops compute in: it has no binding, but tiles of its own.
+fn is_local(value: Value, ops: &[Op]) -> bool {
+    let is_read_outside = |result: &Value| result.uses().iter().any(|u| !ops.contains(&u.op));
+    let mut results = ops.iter().flat_map(|op| op.results()).filter(is_read_outside);
+    value.defining_op().is_some_and(|def| def.is(ops::tensor::EMPTY))
+        && results.all(|result| place_of(result, ops).is_some_and(|place| place != value))
 }
 
 /// The dimension that is loop `l` alone; `Err` where the loop is in another expression.
@@ -123,14 +123,10 @@ impl<'c> Windows<'c> {
         let ops: Vec<Op> = dispatch.ops.iter().map(|(op, _)| *op).collect();
         let is_large = |v: Value<'c>| v.ty().static_size_bytes().is_some_and(|b| b > most_bytes);
         let bound = |op: &Op<'c>| {
-            let op = *op;
-            let operands = op.operands().into_iter().enumerate();
-            let bound = operands.filter(|(i, v)| !is_inside(*v, &ops) && !is_local(op, *i, &ops));
-            bound.map(|(_, v)| v).collect::<Vec<_>>()
+            let operands = op.operands().into_iter();
+            operands.filter(|v| !is_inside(*v, &ops) && is_large(*v) && !is_local(*v, &ops)).collect::<Vec<_>>()
         };
-        if !ops.iter().flat_map(bound).any(is_large) {
-            return None;
-        }
+        ops.iter().flat_map(bound).next()?;
         let loops = maps_of(dispatch.root)?.first()?.num_dims();
         (0..loops).find_map(|l| Self::along(&ops, dispatch.root, l, most_bytes))
     }
@@ -144,10 +140,9 @@ impl<'c> Windows<'c> {
             if !is_parallel(*op, l) {
                 return None;
             }
-            for (i, (value, map)) in op.operands().into_iter().zip(maps_of(*op)?).enumerate() {
+            for (value, map) in op.operands().into_iter().zip(maps_of(*op)?) {
                 let shape = value.ty().shape().unwrap_or_default();
-                let is_local = is_local(*op, i, ops);
-                let large = !is_local && value.ty().static_size_bytes().is_some_and(|b| b > most_bytes);
+                let large = value.ty().static_size_bytes().is_some_and(|b| b > most_bytes) && !is_local(value, ops);
                 let d = dimension(&map, l).ok()?;
                 if shape.contains(&DYNAMIC) || (d.is_none() && (large || is_inside(value, ops))) {
                     return None;
