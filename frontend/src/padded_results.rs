@@ -208,9 +208,12 @@ fn padded<'c>(dispatch: Op<'c>) -> Option<Op<'c>> {
     let inserted = only(image.result(0)).filter(|u| u.op.is(ops::tensor::INSERT_SLICE) && u.index == 0)?;
     let (from, to) = (dispatch.result(0).ty().shape()?, image.result(0).ty().shape()?);
     let [.., height, width] = to[..] else { return None };
+    if from.iter().chain(&to).any(|size| *size <= 0) {
+        return None;
+    }
     let lines = from.len() + 1 == to.len()
         && from.split_last().is_some_and(|(last, outer)| outer == &to[..outer.len()] && *last == height * width);
-    (lines && from.iter().chain(&to).all(|size| *size > 0) && inserted.op.block() == dispatch.block()).then_some(image)
+    (lines && inserted.op.block() == dispatch.block()).then_some(image)
 }
 
 /// Whether an offset that tiling computes is a multiple.
