@@ -169,27 +169,28 @@ fn products_of_one_input_stay_apart_where_matrices_gain_more() {
     }
 }
 
-/// Epilogues of whole tiles: what they read, and the body, of which `%a` is the sum in f32.
-fn epilogues() -> Vec<(&'static str, Vec<(Dtype, &'static str)>, Dtype, &'static str)> {
+/// An epilogue of a product, of whose body `%a` is the sum in f32.
+struct Epilogue {
+    name: &'static str,
+    /// What it reads beside the sum, with the indices.
+    reads: Vec<(Dtype, &'static str)>,
+    result: Dtype,
+    body: &'static str,
+}
+
+fn epilogues() -> [Epilogue; 6] {
     let (wide, half) = (Dtype::F32, Dtype::F16);
-    vec![
-        ("narrowed", vec![], half, "%s = arith.truncf %a : f32 to f16"),
-        ("kept", vec![], wide, "%s = arith.negf %a : f32"),
-        (
-            "bias",
-            vec![(half, "n")],
-            half,
-            "%x = arith.extf %b : f16 to f32; %y = arith.addf %a, %x : f32; %s = arith.truncf %y : f32 to f16",
-        ),
-        ("rows", vec![(wide, "m")], wide, "%s = arith.mulf %a, %b : f32"),
-        (
-            "residual",
-            vec![(half, "n"), (half, "m, n")],
-            half,
-            "%x = arith.extf %b : f16 to f32; %y = arith.addf %a, %x : f32; %t = math.tanh %y : f32; %r = arith.extf %c : f16 to f32; \
-             %z = arith.addf %t, %r : f32; %s = arith.truncf %z : f32 to f16",
-        ),
-        ("turned", vec![(wide, "n, m")], wide, "%s = arith.subf %a, %b : f32"),
+    let of = |name, reads: &[_], result, body| Epilogue { name, reads: reads.to_vec(), result, body };
+    let bias = "%x = arith.extf %b : f16 to f32; %y = arith.addf %a, %x : f32; %s = arith.truncf %y : f32 to f16";
+    let residual = "%x = arith.extf %b : f16 to f32; %y = arith.addf %a, %x : f32; %t = math.tanh %y : f32; \
+                    %r = arith.extf %c : f16 to f32; %z = arith.addf %t, %r : f32; %s = arith.truncf %z : f32 to f16";
+    [
+        of("narrowed", &[], half, "%s = arith.truncf %a : f32 to f16"),
+        of("kept", &[], wide, "%s = arith.negf %a : f32"),
+        of("bias", &[(half, "n")], half, bias),
+        of("rows", &[(wide, "m")], wide, "%s = arith.mulf %a, %b : f32"),
+        of("residual", &[(half, "n"), (half, "m, n")], half, residual),
+        of("turned", &[(wide, "n, m")], wide, "%s = arith.subf %a, %b : f32"),
     ]
 }
 
@@ -197,7 +198,7 @@ fn epilogues() -> Vec<(&'static str, Vec<(Dtype, &'static str)>, Dtype, &'static
 #[test]
 fn whole_tiles_are_stored_as_matrices() {
     let [m, n, k] = [128, 192, 64];
-    for (name, reads, result, body) in epilogues() {
+    for Epilogue { name, reads, result, body } in epilogues() {
         let mut p = text::Program::new();
         let (x, y) = (p.input(Dtype::F16, &[m, k]), p.input(Dtype::F16, &[k, n]));
         let initial = p.zeros(Dtype::F32, &[m, n]);
