@@ -51,7 +51,7 @@ pub(super) fn cases() -> Vec<Case> {
         rounded(),
         second_reader(),
     ]);
-    out.extend([late_keys(), transposed_keys(), two_batches()]);
+    out.extend([late_keys(), transposed_keys(), two_batches(), wrapped_places()]);
     for least in ["-1.0e9", "0xFF800000", "-2.0"] {
         out.extend([masked_halves([2, 64, 160, 32], 0, least), masked_halves([1, 80, 176, 64], 96, least)]);
     }
@@ -263,6 +263,20 @@ fn masked_halves(sizes: Sizes, offset: usize, least: &str) -> Case {
     let r = p.pointwise(Dtype::F16, &[&r], "%s = arith.truncf %a : f32 to f16");
     let name = format!("attention/masked_halves/{}/{offset}/{least}", by(&sizes));
     Case::new(name, p, &[&r]).dispatches(1)
+}
+
+/// A causal mask by places of eight bits, of which those from 128 on are negative: most keys behind them are seen.
+fn wrapped_places() -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[1, 40, 16]), p.f32(&[1, 200, 16]), p.f32(&[1, 200, 16]));
+    let s = scores(&mut p, &q, &k);
+    let body = "%i = linalg.index 1 : index; %j = linalg.index 2 : index; %x = arith.index_cast %i : index to i8; \
+                %y = arith.index_cast %j : index to i8; %c = arith.cmpi sle, %y, %x : i8; \
+                %n = arith.constant 0xFF800000 : f32; %s = arith.select %c, %a, %n : f32";
+    let s = changed(&mut p, &s, &[], body);
+    let weights = super::rows::softmax(&mut p, &s);
+    let r = sums(&mut p, &weights, &v);
+    Case::new("attention/wrapped_places", p, &[&r]).dispatches(1)
 }
 
 /// Weights that are a result too stay in memory.

@@ -113,6 +113,14 @@ fn nothing_leaks_over_the_edge_of_a_reduction() {
     assert_eq!(found, 8, "two depths in four layouts");
 }
 
+/// A case of a program with one result; `work`: its multiplications.
+fn case_of(name: &str, p: text::Program, result: &text::Value, work: usize) -> Case {
+    let (text, inputs) = p.finish(&[result]);
+    let tolerance = Tolerance { absolute: 2e-3, relative: 2e-3 };
+    let name = format!("widened/{name}");
+    Case { name, text, inputs, tolerance, dispatches: None, gpu_dispatches: None, copies: Some(0), work: work as u64 }
+}
+
 /// As many tiles of 128 as all units of the device need, with ragged edges of rows, columns and reduction.
 #[test]
 fn large_tiles_are_right() {
@@ -122,17 +130,7 @@ fn large_tiles_are_right() {
     let initial = p.zeros(Dtype::F32, &[m, n]);
     let product = p.named(ops::linalg::MATMUL, &[&x, &y], &initial);
     let result = p.pointwise(Dtype::F16, &[&product], "%s = arith.truncf %a : f32 to f16");
-    let (text, inputs) = p.finish(&[&result]);
-    let case = Case {
-        name: "widened/large".to_owned(),
-        text,
-        inputs,
-        tolerance: Tolerance { absolute: 2e-3, relative: 2e-3 },
-        dispatches: Some(1),
-        gpu_dispatches: None,
-        copies: Some(0),
-        work: (m * n * k) as u64,
-    };
+    let case = Case { dispatches: Some(1), ..case_of("large", p, &result, m * n * k) };
     let program = compiled(&case, &h200()).unwrap_or_else(|e| panic!("{e}"));
     assert!(has_matrices(&program));
     let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(Interpreted::new(h200()))];
@@ -151,17 +149,7 @@ fn products_of_one_input_stay_apart_where_matrices_gain_more() {
         });
         let [a, b, c] = &products;
         let result = p.pointwise(Dtype::F32, &[a, b, c], "%t = arith.addf %a, %b : f32; %s = arith.mulf %t, %c : f32");
-        let (text, inputs) = p.finish(&[&result]);
-        let case = Case {
-            name: format!("widened/of_one_input/{size}"),
-            text,
-            inputs,
-            tolerance: Tolerance { absolute: 2e-3, relative: 1e-4 },
-            dispatches: None,
-            gpu_dispatches: None,
-            copies: Some(0),
-            work: (3 * size * size * size) as u64,
-        };
+        let case = case_of(&format!("of_one_input/{size}"), p, &result, 3 * size * size * size);
         let program = compiled(&case, &h200()).unwrap_or_else(|e| panic!("{e}"));
         let dispatches = program.variants[0].dispatches.iter().sum::<u32>();
         assert_eq!(has_matrices(&program), on_matrices, "{size}");
@@ -214,17 +202,7 @@ fn whole_tiles_are_stored_as_matrices() {
         ins.extend(inputs.iter().map(|(value, of)| (value, **of)));
         let to = p.empty(result, &[m, n]);
         let r = p.generic("m n", &ins, (&to, "m, n"), body);
-        let (text, inputs) = p.finish(&[&r]);
-        let case = Case {
-            name: format!("widened/epilogue/{name}"),
-            text,
-            inputs,
-            tolerance: Tolerance { absolute: 2e-3, relative: 2e-3 },
-            dispatches: Some(1),
-            gpu_dispatches: None,
-            copies: Some(0),
-            work: (m * n * k) as u64,
-        };
+        let case = Case { dispatches: Some(1), ..case_of(&format!("epilogue/{name}"), p, &r, m * n * k) };
         for lanes in [32, 16, 64] {
             let mut target = h200();
             (target.description.subgroup_min_size, target.description.subgroup_max_size) = (lanes, lanes);

@@ -2,7 +2,8 @@
 //!
 //! Before: `select(key <= row + offset, score, least)` as the last op on the scores.
 //! After: blocks of keys that no row of the tile sees are not computed. With `least` of negative infinity their powers are 0;
-//! with another constant they are 0 where the row's largest score is above it by [`UNDERFLOW`], and are computed where not.
+//! with another constant they are 0 where the row's largest score is above it by [`UNDERFLOW`], and are computed where not:
+//! on cooperative matrices; the other strategies compute all keys then.
 //!
 //! Limits: values that are infinite or no numbers at keys behind the mask do not show; a product with 0 would make them NaN.
 
@@ -75,8 +76,11 @@ impl<'c> Position<'c> {
                 let along = usize::try_from(op.attr("dim")?.as_int()?).ok()?;
                 Some(Self { along, offset: None })
             }
-            // No position needs more bits than an index of these kernels has.
-            ops::arith::INDEX_CAST | ops::arith::INDEX_CASTUI => Self::of(op.operand(0)),
+            // No position needs more bits than an index of these kernels has; fewer may drop some.
+            ops::arith::INDEX_CAST | ops::arith::INDEX_CASTUI => {
+                let is_wide = op.result(0).ty().integer_width().is_none_or(|width| width >= 32);
+                Self::of(op.operand(0)).filter(|_| is_wide)
+            }
             ops::arith::ADDI => {
                 let found = [(0, 1), (1, 0)].into_iter().find_map(|(at, by)| {
                     let position = Self::of(op.operand(at)).filter(|p| p.offset.is_none())?;
@@ -91,7 +95,7 @@ impl<'c> Position<'c> {
 }
 
 /// Whether a value is computed in the block of `op`.
-fn is_in_body<'c>(op: Op<'c>, value: Value<'c>) -> bool {
+fn is_in_body(op: Op, value: Value) -> bool {
     value.block() == op.block()
 }
 
