@@ -1,7 +1,7 @@
-"""Compares whole ONNX models with onnxruntime: values on both devices, and times on one CPU thread.
+"""Compares whole ONNX models with onnxruntime: values on both devices, and times on as many CPU threads as asked for.
 
-usage: compare.py DIR [NAME ...] [--devices cpu,gpu] [--repeat 5]
-DIR is what write.py wrote. The binary is MONOPOUR, or target/release/monopour. Values are within 1e-3 in f32, 2e-2 in f16, relative,
+usage: compare.py DIR [NAME ...] [--devices cpu,gpu] [--threads 1,2] [--repeat 5] [--rounds 3]
+A time is the median of so many runs, onnxruntime's right before ours; a ratio is the median of the rounds'. DIR is what write.py wrote. The binary is MONOPOUR, or target/release/monopour. Values are within 1e-3 in f32, 2e-2 in f16, relative,
 and absolute near zero. Of quantised models the root mean square of the difference is at most 5e-2 of the result's: a sum that rounds
 to another integer moves an element by a step, and theirs are as far from the floats as ours. One row per model as Markdown; the exit status is 1 if a value or a run is wrong. Also: GPT-2's step after
 a prefill of 128 tokens has the results of a prefill of 129."""
@@ -14,9 +14,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("MONOPOUR", str(ROOT / "target/release/monopour"))
 
 
-def run(model, device, *more):
+def run(model, device, *more, threads=1):
     """A run's statistics, or None with its errors on standard error."""
-    threads = ["--threads", "1"] if device == "cpu" else []
+    threads = ["--threads", str(threads)] if device == "cpu" else []
     command = [BINARY, "run", str(model / "model.onnx"), "--device", device, "--stats=json", "--quiet", *threads, *more]
     # The first run builds its kernels.
     cold = {**os.environ, "MONOPOUR_CACHE_DIR": "", "MESA_SHADER_CACHE_DISABLE": "true"}
@@ -27,10 +27,10 @@ def run(model, device, *more):
     return json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("{"):])[0]
 
 
-def peer_ms(model, repeat):
-    """Median time of onnxruntime on one thread."""
+def peer_ms(model, repeat, threads):
+    """Median time of onnxruntime on so many threads."""
     options = ort.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = ort.InferenceSession(str(model / "model.onnx"), options, providers=["CPUExecutionProvider"])
     feeds = {i.name: np.load(model / f"inputs/{i.name.replace('/', '_')}.npy") for i in session.get_inputs()}
     session.run(None, feeds)
@@ -50,29 +50,42 @@ def distance(expected, results):
     return max(of(path) for path in expected.iterdir())
 
 
-def row(model, devices, repeat):
-    """One row of the table, and whether all is right."""
+def checked(model, device, repeat, threads):
+    """Statistics of runs whose results are right, or None."""
     tolerance = "2e-2" if model.name.endswith("_f16") else "1e-3"
     quantised = model.name.endswith(("_i8", "_qdq"))
-    peer = peer_ms(model, repeat)
-    cells, right = [f"{peer:.1f}"], True
-    for device in devices:
-        check = ["--check", str(model / "outputs"), "--rtol", tolerance, "--atol", tolerance]
-        with tempfile.TemporaryDirectory() as results:
-            check = ["--outputs", results] if quantised else check
-            given = ["--inputs", str(model / "inputs"), *check]
-            stats = run(model, device, *given, "--warmup", "1", "--repeat", str(repeat if device == "cpu" else 2))
-            if stats and quantised and distance(model / "outputs", pathlib.Path(results)) > 5e-2:
-                print(f"{model.name} on {device}: {distance(model / 'outputs', pathlib.Path(results)):.2e} apart", file=sys.stderr)
-                stats = None
-        if stats is None:
-            cells, right = [*cells, "wrong"], False
+    with tempfile.TemporaryDirectory() as results:
+        exact = ["--check", str(model / "outputs"), "--rtol", tolerance, "--atol", tolerance]
+        given = ["--inputs", str(model / "inputs"), *(["--outputs", results] if quantised else exact)]
+        stats = run(model, device, *given, "--warmup", "1", "--repeat", str(repeat if device == "cpu" else 2), threads=threads)
+        if stats and quantised and distance(model / "outputs", pathlib.Path(results)) > 5e-2:
+            print(f"{model.name} on {device}: {distance(model / 'outputs', pathlib.Path(results)):.2e} apart", file=sys.stderr)
+            return None
+    return stats
+
+
+def row(model, devices, given, ratios):
+    """One row of the table, and whether all is right. The ratios of each number of threads are added to `ratios`."""
+    cells, right = [], True
+    counts = ("compile_ms", "first_run_ms", "dispatches", "copies")
+    for threads in given.threads if "cpu" in devices else []:
+        pairs = []
+        for _ in range(given.rounds):
+            peer = peer_ms(model, given.repeat, threads)
+            stats = checked(model, "cpu", given.repeat, threads)
+            right = right and stats is not None
+            pairs += [(peer, stats["run_ms"]["median"])] if stats else []
+        if not pairs:
+            cells += ["wrong"] * 3
             continue
-        median = stats["run_ms"]["median"]
-        cells.append(f"{median:.1f}")
-        if device == "cpu":
-            cells.append(f"{median / peer:.2f}")
-        cells += [f"{stats[key]:.0f}" for key in ("compile_ms", "first_run_ms", "dispatches", "copies")]
+        peer, ours = (statistics.median(p[of] for p in pairs) for of in (0, 1))
+        ratios[threads].append(statistics.median(ours / peer for peer, ours in pairs))
+        cells += [f"{peer:.1f}", f"{ours:.1f}", f"{ratios[threads][-1]:.2f}"]
+    for device in devices:
+        stats = stats if device == "cpu" else checked(model, device, given.repeat, 1)
+        right = right and stats is not None
+        shown = ([] if device == "cpu" else [stats["run_ms"]["median"]]) + [stats[key] for key in counts] if stats else ["wrong"]
+        cells += [value if value == "wrong" else f"{value:.0f}" for value in shown]
     print(f"| {model.name} | {' | '.join(cells)} |", flush=True)
     return right
 
@@ -104,17 +117,24 @@ def main():
     parser.add_argument("dir", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--devices", default="cpu,gpu")
+    parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], default=[1])
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=1)
     given = parser.parse_args()
     ort.set_default_logger_severity(4)
     devices = given.devices.split(",")
-    columns = {"cpu": ["CPU, ms", "ratio"], "gpu": ["GPU, ms"]}
-    heads = [h for d in devices for h in (*columns[d], "compile, ms", "first run, ms", "dispatches", "copies")]
-    print(f"| model | onnxruntime, ms | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 2)}")
+    heads = [h for n in given.threads if "cpu" in devices for h in (f"onnxruntime, {n} threads, ms", "ours, ms", "ratio")]
+    for device in devices:
+        heads += [*(["GPU, ms"] if device == "gpu" else []), "compile, ms", "first run, ms", "dispatches", "copies"]
+    print(f"| model | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 1)}")
+    ratios = {n: [] for n in given.threads}
     names = given.names or sorted(p.name for p in given.dir.iterdir() if (p / "model.onnx").exists())
-    right = [row(given.dir / name, devices, given.repeat) for name in names]
+    right = [row(given.dir / name, devices, given, ratios) for name in names]
     if {"gpt2_prefill128", "gpt2_prefill129", "gpt2_decode_p128"} <= set(names):
         right += [steps(given.dir, device) for device in devices]
+    for threads, of in ratios.items():
+        if of:
+            print(f"\n{threads} threads: geometric mean {statistics.geometric_mean(of):.3f} of {len(of)}, largest {max(of):.2f}", flush=True)
     sys.exit(0 if all(right) else 1)
 
 
