@@ -65,3 +65,11 @@ pub(super) struct Place<'c> {
     /// Coordinates of the result; rows and columns are still 0.
     pub(super) coordinates: Vec<Value<'c>>,
 }
+
+impl<'c> Place<'c> {
+    /// Whether a point, by rows, is in range; `None` if all are.
+    pub(super) fn guard(&self, code: &mut Code<'c, '_>, point: usize) -> Option<Value<'c>> {
+        let groups = self.columns.len();
+        code.both(self.row_guards[point / groups], self.column_guards[point % groups])
+    }
+}

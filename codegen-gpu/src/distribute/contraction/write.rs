@@ -195,12 +195,14 @@ fn register_tile<'c>(
         }
     }
     for point in &mut points {
-        for op in &plan.fused.before {
-            evaluator.evaluate(code, op, point)?;
-        }
+        plan.fused.before.iter().try_for_each(|op| evaluator.evaluate(code, op, point))?;
     }
-    let initial = points.iter().map(|p| initial(code, evaluator, plan, p)).collect::<Result<Vec<_>, _>>()?;
-    let sums = accumulate(code, evaluator, plan, (who, place), &initial)?;
+    let starts = (0..points.len()).map(|i| {
+        let guard = place.guard(code, i);
+        initial(code, evaluator, plan, &points[i], guard)
+    });
+    let starts = starts.collect::<Result<Vec<_>, _>>()?;
+    let sums = accumulate(code, evaluator, plan, (who, place), &starts)?;
     // Invocations that are clamped into range do not read what another one stores. Elsewhere all is read before anything is
     // stored: a driver that moves no load past a store (llvmpipe) waits for each of them in turn.
     let is_clamped = place.row_guards.iter().chain(&place.column_guards).any(Option::is_some);
@@ -216,9 +218,8 @@ fn register_tile<'c>(
         }
     }
     let writers = plan.fused.ops();
-    let groups = place.columns.len();
     for (i, point) in points.iter_mut().enumerate() {
-        let guard = code.both(place.row_guards[i / groups], place.column_guards[i % groups]);
+        let guard = place.guard(code, i);
         code.guarded(guard, |code| {
             for op in plan.fused.after.iter().filter(|_| in_place) {
                 evaluator.evaluate(code, op, point)?;
@@ -251,12 +252,14 @@ fn writes_what_it_reads(evaluator: &Evaluator<'_, '_>, plan: &Plan<'_, '_>) -> b
     false
 }
 
-/// The accumulators' initial values, one per result: what an op before wrote, else loaded.
+/// The accumulators' initial values, one per result: what an op before wrote, else loaded. Where `guard` does not hold,
+/// another invocation stores what would be loaded.
 fn initial<'c>(
     code: &mut Code<'c, '_>,
     evaluator: &Evaluator<'c, '_>,
     plan: &Plan<'c, '_>,
     point: &Point<'c>,
+    guard: Option<Value<'c>>,
 ) -> Result<Vec<Value<'c>>, Diagnostics> {
     let outer = plan.fused.op.outer.as_ref().expect("invariant: planned");
     let zero = code.c(0);
@@ -266,8 +269,22 @@ fn initial<'c>(
     }
     let mut values = vec![];
     for output in plan.fused.op.outputs() {
-        let value = evaluator.operand(code, plan.fused.op, output, &loops, point)?;
-        values.push(code.broadcast(value, plan.lanes));
+        let load = |code: &mut Code<'c, '_>| {
+            let value = evaluator.operand(code, plan.fused.op, output, &loops, point)?;
+            Ok::<_, Diagnostics>(code.broadcast(value, plan.lanes))
+        };
+        let loaded = match output.source {
+            Source::Slice(slice) if !point.held.contains_key(&slice) => Some(slice),
+            _ => None,
+        };
+        values.push(match guard.zip(loaded) {
+            None => load(code)?,
+            Some((guard, slice)) => {
+                let nothing = code.zero(evaluator.model.slices[slice].element);
+                let nothing = code.broadcast(nothing, plan.lanes);
+                code.choose(guard, &[nothing], |code| Ok(vec![load(code)?]))?[0]
+            }
+        });
     }
     Ok(values)
 }
