@@ -164,7 +164,7 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
     let extent = nest.loops[dim].extent.unwrap_or(i64::MAX);
     let mut choice = Choice { pack, ..Choice::vectors(dim, lanes, POINTWISE, cpu) };
     if nest.loops[dim].reduction {
-        choice.lanes = (i64::from(cpu.vector_bits) / bits_along(nest, dim)).max(lanes);
+        choice.lanes = fitting((i64::from(cpu.vector_bits) / bits_along(nest, dim)).max(lanes), extent, 1);
         choice.registers = fitting(CHAINS, extent, choice.lanes);
     } else if sums {
         tile(nest, &mut choice, cpu);

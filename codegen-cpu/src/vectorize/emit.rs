@@ -56,7 +56,7 @@ pub(super) struct Segment<'c> {
 
 impl Segment<'_> {
     /// Number of steps, where it is known.
-    fn steps(&self) -> i64 {
+    pub(super) fn steps(&self) -> i64 {
         match (self.from, self.to) {
             (Bound::Static(from), Bound::Static(to)) => (to - from) / self.step,
             _ => 0,

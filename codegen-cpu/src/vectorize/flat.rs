@@ -1,8 +1,9 @@
-//! Makes one loop of two that follow each other in every operand, where a pointwise op transposes: lines of an image are
-//! shorter than a square of registers, images are not.
+//! Makes one loop of two that follow each other in every operand, where a pointwise op transposes or an op sums lines of an
+//! image: they are shorter than a square of registers, or no multiple of a vector, images are less often so.
 //!
 //! ```text
 //! generic (c, y, x) %in[y, x, c] outs %out[c, y, x] : [32, 7, 7]     generic (c, p) %in[p, c] outs %out[c, p] : [32, 49]
+//! generic (c, y, x) %in[c, y, x] outs %sum[c]       : [32, 7, 7]     generic (c, p) %in[c, p] outs %sum[c]    : [32, 49]
 //! ```
 //!
 //! Limits: known sizes and strides; operands that have both loops or none, each loop a dimension of its own.
@@ -39,14 +40,21 @@ impl<'c> Lines<'c> {
             map.dim_positions()
         });
         let dims: Vec<Vec<usize>> = dims.collect::<Option<_>>()?;
-        let parallel = kinds.iter().all(|kind| *kind == IteratorType::Parallel);
-        let plain = parallel && op.find_all(ops::linalg::INDEX).is_empty() && dims.len() == op.num_operands();
-        let out = dims.last().filter(|_| plain && op.num_operands() > 1)?;
-        let [.., outer, inner] = out[..] else { return None };
+        let sums = kinds.contains(&IteratorType::Reduction);
+        let plain = op.find_all(ops::linalg::INDEX).is_empty() && dims.len() == op.num_operands();
+        let lines = if sums { dims.first() } else { dims.last() };
+        let lines = lines.filter(|_| plain && op.num_operands() > 1)?;
+        let [.., outer, inner] = lines[..] else { return None };
         let turns = |dims: &Vec<usize>| dims.contains(&inner) && dims.last() != Some(&inner);
         let found = Self { op, outer, inner, dims };
         let fits = (0..found.dims.len()).all(|operand| found.follow(operand));
-        (fits && found.dims.iter().any(turns)).then_some(found)
+        let pays = match sums {
+            true => {
+                [outer, inner].iter().all(|d| kinds[*d] == IteratorType::Reduction) && !found.dims.iter().any(turns)
+            }
+            false => found.dims.iter().any(turns),
+        };
+        (fits && pays).then_some(found)
     }
 
     /// The dimension of the outer loop, if the operand has it.
@@ -70,7 +78,9 @@ impl<'c> Lines<'c> {
         rw.set_point(InsertionPoint::Before(op));
         let mut maps = vec![];
         let renamed = |d: usize| if d > self.inner { d - 1 } else { d };
-        let loops = iterator_types(op).map_or(0, |kinds| kinds.len()) - 1;
+        let mut kinds = iterator_types(op).expect("invariant: it has loops");
+        kinds.remove(self.inner);
+        let loops = kinds.len();
         for (operand, dims) in self.dims.iter().enumerate() {
             if let Some(at) = self.place(operand) {
                 let whole = collapsed(op, operand, at, rw)?;
@@ -80,7 +90,7 @@ impl<'c> Lines<'c> {
             maps.push(AffineMap::select(cx, loops, &kept).to_attr());
         }
         rw.set_attr(op, "indexing_maps", Attr::array(cx, &maps));
-        rw.set_attr(op, "iterator_types", iterator_types_attr(cx, &vec![IteratorType::Parallel; loops]));
+        rw.set_attr(op, "iterator_types", iterator_types_attr(cx, &kinds));
         Ok(())
     }
 }

@@ -85,9 +85,7 @@ pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
         for sums in [true, false] {
             for op in kernel.find_all(ops::linalg::GENERIC) {
                 if !gone.contains(&op) {
-                    if !sums {
-                        flat::run(op, &mut rewriter)?;
-                    }
+                    flat::run(op, &mut rewriter)?;
                     gone.extend(vectorize(op, sums, cpu, &mut rewriter));
                 }
             }

@@ -5,7 +5,7 @@
 //!   part[r] = neutral, rest = out[i]
 //!   for the other loops that sum:
 //!     for j (R vectors at a time): part[r] = combine(part[r], body(in[i, j + r L .. j + (r + 1) L]))
-//!     for what is left of j:       rest = combine(rest, body(in[i, j]))
+//!     for what is left of j:       rest = combine(rest, body(in[i, j])), or of known length, a vector that ends with the row
 //!   out[i] = combine(rest, all lanes of part)
 //! ```
 //!
@@ -18,7 +18,7 @@ use super::choose::{Choice, Declined, choose};
 use super::combine::{self, Combiner};
 use super::emit::{Emit, Position, Width};
 use super::form::Form;
-use super::nest::Nest;
+use super::nest::{Access, Nest, Operand};
 use monopour_ir::{Value, ops};
 use monopour_program::CpuTarget;
 
@@ -175,6 +175,10 @@ impl<'c> Sum<'c, '_> {
                 step => (0..(step / lanes) as usize).collect(),
             };
             let width = if segment.step == 1 { 1 } else { lanes };
+            if width == 1 && segment.steps() > 1 && self.fills_a_vector() {
+                self.rest(e, &rows, &mut state, segment.steps());
+                continue;
+            }
             state = e.for_each(segment, &state, &mut |e, here, state| {
                 let mut next = state.to_vec();
                 for slot in &slots {
@@ -192,6 +196,39 @@ impl<'c> Sum<'c, '_> {
             });
         }
         state
+    }
+
+    /// Whether rows are of known length, which fills a vector, and are read in vectors.
+    fn fills_a_vector(&self) -> bool {
+        let plain = |o: &Operand| matches!(o.access(self.choice.dim), Access::Invariant | Access::Contiguous);
+        let extent = self.nest.loops[self.choice.dim].extent;
+        extent.is_some_and(|extent| extent >= self.choice.lanes) && self.nest.inputs.iter().all(plain)
+    }
+
+    /// The last `rest` elements of rows of known length: a vector that ends with the row, whose other lanes add nothing.
+    fn rest(&self, e: &mut Emit<'c>, rows: &[Vec<Position<'c>>], state: &mut [Value<'c>], rest: i64) {
+        let (dim, lanes) = (self.choice.dim, self.choice.lanes);
+        let extent = self.nest.loops[dim].extent.expect("invariant: it was asked");
+        let (outputs, per_output) = (self.nest.outputs.len(), self.choice.registers as usize + 1);
+        let mask: Vec<i64> = (0..lanes).map(|lane| if lane < lanes - rest { lane } else { lanes + lane }).collect();
+        let mut shared = Values::new();
+        for (row, at) in rows.iter().enumerate() {
+            let mut at = at.clone();
+            at[dim] = Position::at(extent - lanes);
+            for (i, term) in self.terms(e, &at, lanes, &mut shared).into_iter().enumerate() {
+                let combiner = &self.combiners[i];
+                let term = match combiner.is_idempotent() {
+                    true => term,
+                    false => {
+                        let nothing = e.constant(combiner.neutral(), combiner.ty(), lanes);
+                        e.shuffle(nothing, term, &mask)
+                    }
+                };
+                // The last part: it has fewer terms than the first.
+                let part = &mut state[(row * outputs + i) * per_output + per_output - 2];
+                *part = self.combine(e, i, *part, term);
+            }
+        }
     }
 
     /// The terms that each output's accumulator is combined with. `shared` holds what all rows read.

@@ -46,6 +46,8 @@ const AXES: &[Axis] = &[
     ("last_two", "i j! k!", "i", &[5, 7, 9]),
     ("first_two", "i! j! k", "k", &[5, 7, 9]),
     ("outer", "i! j k", "j, k", &[17, 3, 10]),
+    ("last_two", "i j! k!", "i", &[70, 7, 7]),
+    ("last_two", "i j! k!", "i", &[5, 3, 3]),
 ];
 
 pub(super) fn cases() -> Vec<Case> {
