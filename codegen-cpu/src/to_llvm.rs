@@ -12,7 +12,8 @@ use crate::{
 use monopour_contract::RuntimeFunction;
 use monopour_ir::ops;
 use monopour_ir::{
-    Diagnostics, Module, Op, Rewriter, WalkOrder, apply_named_sequence, open_dynamic_expansions, run_passes,
+    Diagnostics, Module, Op, Rewriter, WalkOrder, apply_named_sequence, open_collapses, open_dynamic_expansions,
+    run_passes,
 };
 use monopour_program::CpuTarget;
 use std::collections::BTreeSet;
@@ -60,6 +61,7 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     }
     math::run(&lowered, target)?;
     open_dynamic_expansions(lowered.op())?;
+    open_collapses(lowered.op())?;
     small_floats::run(&lowered, target)?;
     run_passes(lowered.op(), STRUCTURE)?;
     run_passes(lowered.op(), TO_LLVM)?;

@@ -14,5 +14,6 @@ mod math;
 mod objects;
 mod panels;
 mod quantisation;
+mod sums;
 mod vectorize;
 mod windows;

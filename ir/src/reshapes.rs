@@ -1,4 +1,4 @@
-//! Reshapes that crash upstream's `expand-strided-metadata`.
+//! Reshapes that upstream's passes crash on, or make slow.
 //!
 //! Before / after:
 //!
@@ -11,10 +11,13 @@
 //!
 //! The pass divides the size of the one dimension by the known sizes of its group to find the unknown one; with two unknown
 //! ones it reads a missing attribute and ends the process. The op has both sizes as operands, so none has to be computed.
+//!
+//! `memref.collapse_shape` becomes the like where its result's layout is known: `fold-memref-alias-ops` divides each index of
+//! an access to find those of the source, in the innermost loop.
 
 use crate::ops;
 use crate::typed::memref;
-use crate::{Attr, DYNAMIC, Diagnostics, InsertionPoint, Op, OpSpec, Rewriter, Type, Value};
+use crate::{Attr, DYNAMIC, Diagnostics, InsertionPoint, MemRefType, Op, OpSpec, Rewriter, Type, Value};
 
 /// Rewrites every `memref.expand_shape` in `root` that expands one dimension into several of unknown size.
 ///
@@ -30,6 +33,35 @@ pub fn open_dynamic_expansions(root: Op) -> Result<(), Diagnostics> {
         }
     }
     Ok(())
+}
+
+/// Rewrites every `memref.collapse_shape` in `root` whose result has known sizes and strides.
+///
+/// # Errors
+/// MLIR's, none on verified IR.
+pub fn open_collapses(root: Op) -> Result<(), Diagnostics> {
+    let mut rw = Rewriter::new(root.context());
+    for op in root.find_all(ops::memref::COLLAPSE_SHAPE) {
+        let (source, ty) = (op.operand(0), op.result(0).ty());
+        let Some(result) = ty.as_memref() else { continue };
+        let is_known = result.shape.iter().chain(&result.strides).all(|n| *n != DYNAMIC);
+        let Some(from) = source.ty().as_memref().filter(|_| is_known) else { continue };
+        rw.set_point(InsertionPoint::Before(op));
+        let parts = parts(&mut rw, op, &from)?;
+        let offset = unknown(&[result.offset], &parts[1..2]);
+        let slice = result.to_slice(offset, vec![], vec![]).expect("invariant: only the offset may be unknown");
+        let open = rw.create(memref::reinterpret_cast(op.location(), parts[0], &slice, ty))?.result(0);
+        rw.replace_op(op, &[open]);
+    }
+    Ok(())
+}
+
+/// Base, offset, sizes and strides of the memref of a reshape.
+fn parts<'c>(rw: &mut Rewriter<'c>, op: Op<'c>, source: &MemRefType<'c>) -> Result<Vec<Value<'c>>, Diagnostics> {
+    let mut parts = vec![Type::memref(&[], source.element, source.memory_space)];
+    parts.extend(std::iter::repeat_n(Type::index(op.context()), 1 + 2 * source.shape.len()));
+    let spec = OpSpec::new(ops::memref::EXTRACT_STRIDED_METADATA, op.location());
+    Ok(rw.create(spec.operands(&[op.operand(0)]).results(&parts))?.results())
 }
 
 fn groups(op: Op) -> Vec<Vec<usize>> {
@@ -48,11 +80,7 @@ fn open<'c>(rw: &mut Rewriter<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
     let result = op.result(0).ty().as_memref().expect("invariant: expand_shape gives a ranked memref");
     let rank = source.shape.len();
     rw.set_point(InsertionPoint::Before(op));
-    let mut parts = vec![Type::memref(&[], source.element, source.memory_space)];
-    parts.extend(std::iter::repeat_n(index, 1 + 2 * rank));
-    let spec = OpSpec::new(ops::memref::EXTRACT_STRIDED_METADATA, loc).operands(&[op.operand(0)]).results(&parts);
-    let parts = rw.create(spec)?.results();
-
+    let parts = parts(rw, op, &source)?;
     let mut dynamic = op.operands().into_iter().skip(1);
     let known = op.attr("static_output_shape").and_then(|a| a.as_ints()).unwrap_or_else(|| result.shape.clone());
     let mut sizes = vec![];
