@@ -73,6 +73,7 @@ class Programs:
     """Folders of programs, and how often each runs in a round."""
 
     def __init__(self, directory):
+        # What is made once: sessions of onnxruntime, arguments of IREE, artifacts.
         self.directory, self.root, self.runs, self.sessions = directory, directory / "lines", {}, {}
 
     def folder(self, name):
@@ -233,8 +234,8 @@ def peak_tasks(p):
     for name in PRODUCTS[1:]:
         yield f"peak/{name}", {"fma": gflops, "ours": lambda n=name: p.ours(n)}
     for name in ("softmax", "layernorm"):
-        yield f"peak/{name}", {"theirs": lambda: machine("copy", ACROSS)["wall_ms"], "ours": lambda n=name: p.ours(n)}
-    yield "peak/ew8", {"theirs": lambda: machine("chain", 1 << 24)["wall_ms"], "ours": lambda: p.ours("ew8")}
+        yield f"peak/{name}", {"machine": lambda: machine("copy", ACROSS), "ours": lambda n=name: p.ours(n)}
+    yield "peak/ew8", {"machine": lambda: machine("chain", 1 << 24), "ours": lambda: p.ours("ew8")}
 
 
 def peak_report(s, report):
@@ -245,11 +246,14 @@ def peak_report(s, report):
         rate = s.median(task, lambda r: work / r["ours"])
         rows.append([name, s.median(task, "ours"), rate, s.median(task, "fma"), share, *report.at_least(f"{name}, % of the FMA peak", share, 93)])
     report.table("Products beside the FMA peak of one core", ["program", "ms", "GFLOP/s", "FMA peak, GFLOP/s", "%", "bound", ""], rows)
-    rows = []
+    rows, forms = [], ("plain_ms", "streaming_ms")
     for name, by, bound in (("softmax", "a copy of its bytes", 1.1), ("layernorm", "a copy of its bytes", 1.1), ("ew8", "the loop by hand", 1.05)):
-        ratio = s.ratio(f"peak/{name}", "ours", "theirs")
-        rows.append([name, s.median(f"peak/{name}", "ours"), by, s.median(f"peak/{name}", "theirs"), ratio, *report.at_most(f"{name} over {by}", ratio, bound)])
-    report.table("Passes over memory beside the machine's", ["program", "ms", "beside", "ms", "ratio", "bound", ""], rows)
+        task = f"peak/{name}"
+        ratio = s.median(task, lambda r: r["ours"] / min(r["machine"][f] for f in forms))
+        times = [s.median(task, lambda r, f=form: r["machine"][f]) for form in forms]
+        rows.append([name, s.median(task, "ours"), by, *times, ratio, *report.at_most(f"{name} over {by}", ratio, bound)])
+    columns = ["program", "ms", "beside", "through the caches, ms", "past them, ms", "ratio", "bound", ""]
+    report.table("Passes over memory beside the faster of the machine's", columns, rows)
 
 
 def matvec_tasks(p):
@@ -333,11 +337,17 @@ def compiled(p, name, cache, target="cpu", out="compiled.mpr"):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def compile_tasks(p):
+def compiled_again(p, name):
+    """With the objects of an earlier compilation on disk."""
     cache = str(p.root / "objects")
+    if ("objects", name) not in p.sessions:
+        p.sessions["objects", name] = compiled(p, name, cache)
+    return compiled(p, name, cache)
+
+
+def compile_tasks(p):
     for name in peers.PROGRAMS:
-        compiled(p, name, cache)
-        yield f"compile/{name}", {"new": lambda n=name: compiled(p, n, ""), "again": lambda n=name: compiled(p, n, cache)}
+        yield f"compile/{name}", {"new": lambda n=name: compiled(p, n, ""), "again": lambda n=name: compiled_again(p, n)}
 
 
 def compile_report(s, report):
@@ -348,12 +358,18 @@ def compile_report(s, report):
     report.table("CPU seconds of `monopour compile`", ["program", "no cache", "bound", "", "objects on disk", "bound", ""], rows)
 
 
+def ours_for(p, name, level):
+    """The time of code for a level of x86-64."""
+    model = f"{level}.mpr"
+    if (level, name) not in p.sessions:
+        p.sessions[level, name] = compiled(p, name, "", f"cpu:x86-64-{level}", model)
+    return p.ours(name, model=model)
+
+
 def v3_tasks(p):
     for name in PRODUCTS:
-        for level in ("v3", "v4"):
-            compiled(p, name, "", f"cpu:x86-64-{level}", f"{level}.mpr")
         columns = {"narrow": lambda: gflops("--narrow"), "wide": gflops}
-        yield f"v3/{name}", columns | {level: lambda n=name, m=f"{level}.mpr": p.ours(n, model=m) for level in ("v3", "v4")}
+        yield f"v3/{name}", columns | {level: lambda n=name, l=level: ours_for(p, n, l) for level in ("v3", "v4")}
 
 
 def v3_report(s, report):
