@@ -12,6 +12,8 @@ PEERS := $(VENV)/peers-iree-$(IREE_VERSION)
 BENCH_DIR ?= target/bench
 ONNX_CASES ?= target/onnx-suite
 ONNX_MODELS ?= target/onnx-models
+# candle, tract and measures of the machine: a crate outside the workspace.
+PEERS_RUST := target/peers-rust/release/monopour-peers
 MINILM_VERSION := 0.1.0
 MINILM := $(VENV)/minilm-$(MINILM_VERSION)-onnx-$(ONNX_VERSION)
 DEVICE ?= auto
@@ -21,7 +23,7 @@ AARCH64_QEMU := qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu
 # Asked in the recipe, because the set-up before it may just have installed it.
 require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
 
-.PHONY: help setup build demo test test-full test-python test-embedding test-copies test-aarch64 check examples mutants bench bench-peers bench-ops onnx-suite onnx-models embed upstream-suite clean
+.PHONY: help setup build demo test test-full test-python test-embedding test-copies test-aarch64 check examples mutants bench bench-peers bench-ops bench-cpu onnx-suite onnx-models embed upstream-suite clean
 
 help:
 	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
@@ -36,6 +38,7 @@ help:
 	@echo "make bench        our own times on the benchmark programs"
 	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
 	@echo "make bench-ops    single ops of ResNet-50, MobileNetV2, GPT-2, LLaMA and ViT beside onnxruntime, on one CPU thread"
+	@echo "make bench-cpu    the CPU figures with their bounds, beside onnxruntime, IREE, candle, tract and the machine's own rates (builds candle and tract)"
 	@echo "make onnx-suite   ONNX's backend suite on the CPU and a GPU, with the lists of cases known to fail; PARTS=test_pad,test_topk runs some"
 	@echo "make onnx-models  whole ONNX models beside onnxruntime, on the CPU and a GPU: values and times (writes 7 GB); MODELS='resnet50 minilm' takes some"
 	@echo "make embed        examples/embed on all-MiniLM-L6-v2: sentences in, similarities out; DEVICE=cpu, gpu or auto"
@@ -126,6 +129,13 @@ bench-peers: build $(PEERS) $(BENCH_DIR)/.written
 
 bench-ops: build $(PEERS)
 	$(VENV)/bin/python benches/ops.py $(BENCH_DIR)/ops --write docs/measurements/cpu-ops.md
+
+$(PEERS_RUST): benches/peers-rust/Cargo.toml benches/peers-rust/Cargo.lock $(wildcard benches/peers-rust/src/*.rs)
+	RUSTFLAGS="-C target-cpu=native" $(CARGO) build --release --locked --manifest-path benches/peers-rust/Cargo.toml --target-dir target/peers-rust
+
+# ONLY=bench,peak measures some of them and writes nothing.
+bench-cpu: build $(PEERS) $(PEERS_RUST) $(BENCH_DIR)/.written
+	$(VENV)/bin/python benches/cpu_lines.py $(BENCH_DIR) $(if $(ONLY),--only $(ONLY),--write docs/measurements/cpu-lines.md)
 
 # ONNX's backend suite on both devices; PARTS="test_resize,test_pad" runs the cases whose names hold one of these.
 onnx-suite: setup $(ONNX_CASES)/index.json

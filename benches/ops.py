@@ -263,17 +263,23 @@ def write(folder, name):
     p.save(folder, build(p))
 
 
-def ours(binary, folder, runs):
-    """Median time of a run in milliseconds, after a check of the values; None, with its errors on standard error, where one is wrong."""
+def statistics_of(binary, folder, runs, threads=1, model="model.onnx"):
+    """The statistics of `run`, after a check of the values; None, with its errors on standard error, where one is wrong."""
     half = any(np.load(f, mmap_mode="r").dtype == np.float16 for f in (folder / "outputs").iterdir())
     bound = "2e-2" if half else "1e-3"
-    command = [binary, "run", str(folder / "model.onnx"), "--device", "cpu", "--threads", "1", "--stats=json", "--quiet", "--warmup", "3"]
+    command = [binary, "run", str(folder / model), "--device", "cpu", "--threads", str(threads), "--stats=json", "--quiet", "--warmup", "3"]
     command += ["--inputs", str(folder / "inputs"), "--check", str(folder / "outputs"), "--rtol", bound, "--atol", bound, "--repeat", str(runs)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         print(f"{folder.name}: {done.stdout[-500:]}{done.stderr[-1000:]}", file=sys.stderr)
         return None
-    return json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("{"):])[0]["run_ms"]["median"]
+    return json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("{"):])[0]
+
+
+def ours(binary, folder, runs):
+    """Median time of a run in milliseconds, or None where a value is wrong."""
+    found = statistics_of(binary, folder, runs)
+    return found and found["run_ms"]["median"]
 
 
 class Peer:
@@ -298,6 +304,11 @@ class Peer:
         return statistics.median(times)
 
 
+def runs_of(milliseconds):
+    """How many runs of so long a round has."""
+    return max(RUNS, min(2000, int(ROUND * 1e3 / max(milliseconds, 1e-3))))
+
+
 def row(root, name, rounds, against):
     """Median times of both sides and the ratio, or None where a value is wrong."""
     folder = root / name
@@ -308,7 +319,7 @@ def row(root, name, rounds, against):
     first = theirs(RUNS)
     if first is None:
         return None
-    runs = max(RUNS, min(2000, int(ROUND * 1e3 / max(first, 1e-3))))
+    runs = runs_of(first)
     pairs = [(ours(BINARY, folder, runs), theirs(runs)) for _ in range(rounds)]
     if any(None in pair for pair in pairs):
         return None

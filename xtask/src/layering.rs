@@ -74,7 +74,7 @@ pub const LAYERS: &[Layer] = &[
         &["src/program.rs", "src/tensor.rs"],
     ),
     layer("monopour-testkit", "testkit/", &["*"], &[]),
-    layer("monopour-benches", "benches/", &["*"], &["baselines/trust.rs"]),
+    layer("monopour-benches", "benches/", &["*"], &["baselines/trust.rs", "peers-rust/src/machine.rs"]),
     layer("monopour-fuzz", "fuzz/", &["*"], &[]),
     layer("monopour-xtask", "xtask/", &["*"], &[]),
     layer("monopour-embed", "examples/embed/", &["monopour"], &["src/cache.rs"]),
