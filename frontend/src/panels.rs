@@ -1,5 +1,5 @@
-//! Lays out constant factors of float products in panels, for CPUs: the columns of a register tile side by side, row after
-//! row.
+//! Lays out factors of float products in panels, for CPUs: the columns of a register tile side by side, row after row.
+//! Constants are laid out here; other factors of many rows by a dispatch of their own, once for all tasks.
 //!
 //! Before / after (dispatch 3; panels of 32 columns, two registers of the target):
 //!
@@ -14,20 +14,22 @@
 //! sums keep their order. A result is stored as before: its columns are two dimensions in the dispatch alone.
 //!
 //! Requires: what [`crate::fuse`] ensures. Ensures: the same.
-//! Limits: known sizes but of rows; factors that are stored as they are multiplied; columns that a register divides; the other factor
-//! does not just fill the second-level cache. One row streams its matrix, and its weights stay in their file.
+//! Limits: known sizes but of rows; factors that are stored as they are multiplied; columns that a register divides; beside a
+//! constant the other factor does not just fill the second-level cache. One row streams its matrix, and its weights stay in their
+//! file.
 
 use crate::collapse_lines::expanded;
-use crate::dispatch::{self, Dispatch};
+use crate::dispatch::{self, Dispatch, Role};
 use crate::import::WeightTable;
 use crate::layouts::REGISTERS;
 use crate::narrow::constants::{constant, permuted};
 use crate::{collapse_lines, kernel_cpu, linalg, products};
-use monopour_contract::attributes;
+use monopour_contract::{KernelClass, attributes};
 use monopour_ir::bodies::MultiplyAdd;
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types, iterator_types_attr};
 use monopour_ir::{
-    AffineMap, Attr, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value, ops,
+    AffineMap, Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
+    ops,
 };
 use monopour_program::{CpuTarget, DType};
 use std::collections::HashMap;
@@ -35,6 +37,11 @@ use tracing::trace;
 
 /// Fewest rows that share a panel.
 const FEWEST_ROWS: i64 = 2;
+/// Fewest rows for which a factor that is no constant is copied: each task of 128 rows would copy it (1024 x 1024 x 1024: 1.1 of
+/// the time).
+const MANY_ROWS: i64 = 512;
+/// Most bytes of such a factor: the copy is memory that a run takes.
+const MOST_COPIED_BYTES: u64 = 64 << 20;
 /// Most bytes of a program's factors in panels: they are in memory, where weights in their file need none.
 const MOST_BYTES: usize = 1 << 30;
 
@@ -48,8 +55,11 @@ const CACHE_BYTES: i64 = 1 << 20;
 /// # Errors
 /// None of its own; what MLIR's op builders report.
 pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Result<(), Diagnostics> {
-    let mut panels = Panels { weights, rw: Rewriter::new(module.context()), factors: HashMap::new(), room: MOST_BYTES };
-    for dispatch in dispatch::collect(module) {
+    let dispatches = dispatch::collect(module);
+    let next = dispatches.iter().map(|dispatch| dispatch.number + 1).max().unwrap_or(0);
+    let rw = Rewriter::new(module.context());
+    let mut panels = Panels { weights, rw, factors: HashMap::new(), copies: HashMap::new(), room: MOST_BYTES, next };
+    for dispatch in dispatches {
         if let Some(form) = Form::of(&dispatch, cpu) {
             panels.rewrite(&dispatch, &form)?;
         }
@@ -59,9 +69,9 @@ pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Resul
 
 /// A product whose factor gets panels.
 struct Form<'c> {
-    /// The constant factor among the operands, and its elements.
+    /// The factor among the operands, and its elements if it is a constant.
     factor: usize,
-    elements: Attr<'c>,
+    elements: Option<Attr<'c>>,
     /// The factor's dimension of columns, and the columns of a panel.
     columns: usize,
     width: i64,
@@ -76,7 +86,10 @@ impl<'c> Form<'c> {
         let found = products::contraction_loops(main).filter(|_| is_plain(main))?;
         let (maps, extents) = (linalg::indexing_maps(main)?, linalg::loop_extents(main)?);
         let (factor, last) = (1 - found.lhs, *found.n.last()?);
-        let elements = stored(main.operand(factor)).filter(|attr| !attr.is_splat())?;
+        let elements = stored(main.operand(factor));
+        if elements.is_some_and(|attr| attr.is_splat()) {
+            return None;
+        }
         let dims = maps[factor].dim_positions()?;
         let known = dims.iter().all(|d| extents[*d] > 0);
         let rows = found.m.iter().map(|d| if extents[*d] == DYNAMIC { FEWEST_ROWS } else { extents[*d] });
@@ -94,7 +107,11 @@ impl<'c> Form<'c> {
         let rows = found.m.iter().map(|d| extents[*d].max(0)).fold(1, i64::saturating_mul);
         let held = depth.saturating_mul(rows + width).saturating_mul(i64::from(bits(main) / 8));
         let fills_cache = held > CACHE_BYTES / 4 * 3 && held <= CACHE_BYTES / 4 * 5;
-        let can = known && shared && changes && lanes > 1 && !fills_cache;
+        let is_small = main.operand(factor).ty().static_size_bytes().is_some_and(|bytes| bytes <= MOST_COPIED_BYTES);
+        let is_product = dispatch.class() == KernelClass::Contraction && depth > width;
+        let is_copied = rows >= MANY_ROWS && is_small && is_product;
+        let pays = if elements.is_some() { shared && !fills_cache } else { is_copied };
+        let can = known && pays && changes && lanes > 1;
         let members = members(dispatch, &maps, last).filter(|_| can)?;
         Some(Self { factor, elements, columns, width, order, members })
     }
@@ -168,18 +185,27 @@ struct Panels<'c, 'a> {
     rw: Rewriter<'c>,
     /// Factors in panels, by their elements, the shape with two dimensions of columns, and the order.
     factors: HashMap<(Attr<'c>, Vec<i64>, Vec<usize>), Attr<'c>>,
+    /// Likewise those that are copied, by their values.
+    copies: HashMap<(Value<'c>, Vec<i64>, Vec<usize>), Value<'c>>,
     /// Bytes that may still be laid out.
     room: usize,
+    /// The number of the next new dispatch.
+    next: i64,
 }
 
 impl<'c> Panels<'c, '_> {
     fn rewrite(&mut self, dispatch: &Dispatch<'c>, form: &Form<'c>) -> Result<(), Diagnostics> {
         let main = dispatch.main();
-        let Some(made) = self.laid_out(main, form) else { return Ok(()) };
-        trace!(target: "fuse", "{}: panels of {} columns for the constant factor", main.location(), form.width);
-        self.rw.set_point(InsertionPoint::Before(main));
-        let spec = OpSpec::new(ops::arith::CONSTANT, main.location()).results(&[made.value_type()]);
-        let made = self.rw.create(spec.attr("value", made))?.result(0);
+        let made = match form.elements {
+            Some(elements) => {
+                let Some(made) = self.laid_out(main, form, elements) else { return Ok(()) };
+                self.rw.set_point(InsertionPoint::Before(main));
+                let spec = OpSpec::new(ops::arith::CONSTANT, main.location()).results(&[made.value_type()]);
+                self.rw.create(spec.attr("value", made))?.result(0)
+            }
+            None => self.copied(main, form)?,
+        };
+        trace!(target: "fuse", "{}: panels of {} columns", main.location(), form.width);
         let mut inside: Vec<Op> = dispatch.ops.iter().map(|(op, _)| *op).collect();
         for member in &form.members {
             let factor = (member.op == main).then_some((form, made));
@@ -189,21 +215,55 @@ impl<'c> Panels<'c, '_> {
         Ok(())
     }
 
+    /// The factor in panels, by a dispatch before the product.
+    fn copied(&mut self, main: Op<'c>, form: &Form<'c>) -> Result<Value<'c>, Diagnostics> {
+        let (value, cx, loc) = (main.operand(form.factor), main.context(), main.location());
+        let ty = opened(value.ty(), form.columns, form.width);
+        let (open, element) = (ty.shape().unwrap_or_default(), ty.element());
+        let key = (value, open.clone(), form.order.clone());
+        if let Some(known) = self.copies.get(&key).filter(|known| known.block() == main.block()) {
+            return Ok(*known);
+        }
+        self.rw.set_point(InsertionPoint::Before(main));
+        let from = expanded(value, ty, form.columns, &mut self.rw)?;
+        let shape: Vec<i64> = form.order.iter().map(|d| open[*d]).collect();
+        let empty = OpSpec::new(ops::tensor::EMPTY, loc).results(&[Type::tensor(&shape, element, None)]);
+        let to = self.rw.create(empty)?.result(0);
+        let block = Block::new(&[(element, loc), (element, loc)]);
+        let region = Region::new();
+        region.append(block);
+        self.rw.set_point(InsertionPoint::End(block));
+        self.rw.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[block.arg(0)]))?;
+        let rank = open.len();
+        let place =
+            |d: usize| form.order.iter().position(|of| *of == d).expect("invariant: an order of all dimensions");
+        let places: Vec<usize> = (0..rank).map(place).collect();
+        let maps = [AffineMap::select(cx, rank, &places), AffineMap::identity(cx, rank)];
+        let kinds = iterator_types_attr(cx, &vec![IteratorType::Parallel; rank]);
+        self.rw.set_point(InsertionPoint::Before(main));
+        let operands = Operands { inputs: &[from], outputs: &[to] };
+        let copy = self.rw.create(generic(loc, operands, &maps, kinds, region))?;
+        self.rw.set_attr(copy, attributes::DISPATCH, Attr::i64(cx, self.next));
+        self.rw.set_attr(copy, attributes::ROLE, Attr::string(cx, Role::Root.as_str()));
+        self.next += 1;
+        self.copies.insert(key, copy.result(0));
+        Ok(copy.result(0))
+    }
+
     /// The factor's elements in panels.
-    fn laid_out(&mut self, main: Op<'c>, form: &Form<'c>) -> Option<Attr<'c>> {
+    fn laid_out(&mut self, main: Op<'c>, form: &Form<'c>, elements: Attr<'c>) -> Option<Attr<'c>> {
         let ty = main.operand(form.factor).ty();
         let open = opened(ty, form.columns, form.width).shape()?;
-        let key = (form.elements, open.clone(), form.order.clone());
+        let key = (elements, open.clone(), form.order.clone());
         if let Some(known) = self.factors.get(&key) {
             return Some(*known);
         }
         let shape: Vec<i64> = form.order.iter().map(|d| open[*d]).collect();
         let size = usize::try_from(ty.element().element_size_bytes()?).ok()?;
         let room = self.room.checked_sub(usize::try_from(ty.static_size_bytes()?).ok()?)?;
-        let bytes = permuted(&self.weights.bytes_of(form.elements)?, &open, &form.order, size);
+        let bytes = permuted(&self.weights.bytes_of(elements)?, &open, &form.order, size);
         let dtype = DType::parse(&ty.element().to_string())?;
-        let made =
-            self.weights.derive(form.elements, "panels", dtype, Type::tensor(&shape, ty.element(), None), bytes)?;
+        let made = self.weights.derive(elements, "panels", dtype, Type::tensor(&shape, ty.element(), None), bytes)?;
         self.room = room;
         self.factors.insert(key, made);
         Some(made)

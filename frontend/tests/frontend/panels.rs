@@ -117,3 +117,33 @@ fn other_factors_stay_as_they_are() {
     assert!(Product { columns: 32, transposed: true, ..PRODUCT }.changes("%w", "x86-64-v4"));
     assert!(!Product { element: "f16", ..PRODUCT }.changes("%w", "x86-64-v4"), "it is widened while it is read");
 }
+
+#[test]
+fn inputs_are_copied_once_for_many_rows() {
+    let text = |rows: usize, depth: usize| {
+        let (x, w, y) = (
+            format!("tensor<{rows}x{depth}xf32>"),
+            format!("tensor<{depth}x64xf32>"),
+            format!("tensor<{rows}x64xf32>"),
+        );
+        format!(
+            r#"func.func @main(%x: {x}, %u: {x}, %w: {w}, %o: {y}) -> ({y}, {y}) {{
+  %p = linalg.matmul ins(%x, %w : {x}, {w}) outs(%o : {y}) -> {y}
+  %q = linalg.matmul ins(%u, %w : {x}, {w}) outs(%o : {y}) -> {y}
+  return %p, %q : {y}, {y}
+}}
+"#
+        )
+    };
+    let panels = |rows, depth| {
+        let mut imported = import_text(&text(rows, depth)).unwrap_or_else(|d| panic!("{d}"));
+        fuse::run(&imported.module).expect("fuses");
+        panels::run(&imported.module, &mut imported.weights, &CpuTarget::parse("x86-64-v4").unwrap()).unwrap();
+        reparses(&imported.module);
+        let text = imported.module.op().to_string();
+        text.matches(&format!("tensor.empty() : tensor<2x{depth}x32xf32>")).count()
+    };
+    assert_eq!(panels(512, 48), 1, "both products read one copy");
+    assert_eq!(panels(256, 48), 0, "few tasks would copy it");
+    assert_eq!(panels(512, 16), 0, "it is small");
+}
