@@ -349,3 +349,81 @@ fn weights_of_four_bits_are_unpacked_once() {
         assert_eq!(check(&packed(rows as usize), &[x], 1e-5), dispatches, "{rows} rows");
     }
 }
+
+/// A padded depthwise convolution of a dequantised image and filter, which is stored as bytes again.
+fn depthwise(stride: usize) -> String {
+    let (out, filter) = (if stride == 1 { "6x9x9" } else { "6x4x4" }, dense("6x3x3", &bytes(54, 29)));
+    format!(
+        r#"
+#id = affine_map<(c, y, x) -> (c, y, x)>
+#each = affine_map<(c, y, x) -> (c)>
+func.func @main(%x: tensor<6x9x9xi8>) -> tensor<{out}xi8> {{
+  %zero = arith.constant 0.0 : f32
+  %q = {filter}
+  %t = arith.constant dense<[0.25, 0.5, 0.125, 0.0625, 1.0, 0.03125]> : tensor<6xf32>
+  %ex = tensor.empty() : tensor<6x9x9xf32>
+  %a = linalg.generic {{indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}} ins(%x : tensor<6x9x9xi8>) outs(%ex : tensor<6x9x9xf32>) {{
+  ^bb0(%b: i8, %o: f32):
+    %z = arith.constant 7.0 : f32
+    %s = arith.constant 0.5 : f32
+    %f = arith.uitofp %b : i8 to f32
+    %d = arith.subf %f, %z : f32
+    %m = arith.mulf %d, %s : f32
+    linalg.yield %m : f32
+  }} -> tensor<6x9x9xf32>
+  %eq = tensor.empty() : tensor<6x3x3xf32>
+  %w = linalg.generic {{indexing_maps = [#id, #each, #id], iterator_types = ["parallel", "parallel", "parallel"]}} ins(%q, %t : tensor<6x3x3xi8>, tensor<6xf32>) outs(%eq : tensor<6x3x3xf32>) {{
+  ^bb0(%b: i8, %s: f32, %o: f32):
+    %f = arith.sitofp %b : i8 to f32
+    %m = arith.mulf %f, %s : f32
+    linalg.yield %m : f32
+  }} -> tensor<6x3x3xf32>
+  %ep = tensor.empty() : tensor<6x11x11xf32>
+  %fp = linalg.fill ins(%zero : f32) outs(%ep : tensor<6x11x11xf32>) -> tensor<6x11x11xf32>
+  %p = tensor.insert_slice %a into %fp[0, 1, 1] [6, 9, 9] [1, 1, 1] : tensor<6x9x9xf32> into tensor<6x11x11xf32>
+  %eo = tensor.empty() : tensor<{out}xf32>
+  %fo = linalg.fill ins(%zero : f32) outs(%eo : tensor<{out}xf32>) -> tensor<{out}xf32>
+  %c = linalg.generic {{indexing_maps = [affine_map<(c, y, x, i, j) -> (c, y * {stride} + i, x * {stride} + j)>, affine_map<(c, y, x, i, j) -> (c, i, j)>, affine_map<(c, y, x, i, j) -> (c, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}} ins(%p, %w : tensor<6x11x11xf32>, tensor<6x3x3xf32>) outs(%fo : tensor<{out}xf32>) {{
+  ^bb0(%i: f32, %k: f32, %o: f32):
+    %m = arith.mulf %i, %k : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  }} -> tensor<{out}xf32>
+  %er = tensor.empty() : tensor<{out}xi8>
+  %r = linalg.generic {{indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}} ins(%c : tensor<{out}xf32>) outs(%er : tensor<{out}xi8>) {{
+  ^bb0(%v: f32, %o: i8):
+    %high = arith.constant 100.0 : f32
+    %low = arith.constant -100.0 : f32
+    %u = arith.constant 0.015625 : f32
+    %d = arith.mulf %v, %u : f32
+    %n = math.roundeven %d : f32
+    %l = arith.maximumf %n, %low : f32
+    %h = arith.minimumf %l, %high : f32
+    %b = arith.fptosi %h : f32 to i8
+    linalg.yield %b : i8
+  }} -> tensor<{out}xi8>
+  return %r : tensor<{out}xi8>
+}}
+"#
+    )
+}
+
+#[test]
+fn images_of_depthwise_convolutions_stay_bytes() {
+    for stride in [1, 2] {
+        let text = depthwise(stride);
+        // All scales are powers of two: the sums are exact.
+        check(&text, &[raw(DType::I8, &[6, 9, 9], &bytes(486, 73))], 0.0);
+        let options = CompileOptions {
+            targets: vec![TargetDescription::Cpu(CpuTarget::host())],
+            dump_after: vec!["fuse".to_owned()],
+            ..Default::default()
+        };
+        let compiled = compile(text.as_bytes(), "test.mlir", &options).expect("it compiles");
+        let fused = &compiled.report.dumps[0].text;
+        let padded = |element: &str| fused.contains(&format!("11x11x{element}>"));
+        let by_channels = |element: &str| fused.contains(&format!("11x11x6x{element}>"));
+        assert!(padded("i8") || by_channels("i8"), "{fused}");
+        assert!(!padded("f32") && !by_channels("f32"), "{fused}");
+    }
+}

@@ -71,30 +71,32 @@ impl<'c> Narrowing<'c, '_> {
         }
         let Some(Scaled { factor, zero, scales }) = self.scaled(op.operand(weights), false)? else { return Ok(false) };
         let Some(scales) = result_scales(op, weights, 1.0, scales) else { return Ok(false) };
-        let product = self.converted_product(op, empty, weights, (factor, zero))?;
+        let loc = op.location();
+        self.rw.set_point(InsertionPoint::Before(op));
+        let filled = self.fill(loc, Attr::float(Type::f32(op.context()), 0.0), op.result(0).ty(), &empty.operands())?;
+        let product = self.converted_product(op, filled, weights, (factor, zero))?;
         let rest = self.scale(op, (product, empty), None, scales)?;
         self.rw.replace_op(op, &[rest]);
         Ok(true)
     }
 
-    /// The product with the integers of one factor, less their zero point, converted to floats.
+    /// The product with the integers of one factor, less their zero point, converted to floats, added to `start`.
     fn converted_product(
         &mut self,
         op: Op<'c>,
-        empty: Op<'c>,
+        start: Value<'c>,
         weights: usize,
         (factor, zero): (Narrow<'c>, i64),
     ) -> Result<Value<'c>, Diagnostics> {
         let (loc, f32) = (op.location(), Type::f32(op.context()));
         self.rw.set_point(InsertionPoint::Before(op));
-        let filled = self.fill(loc, Attr::float(f32, 0.0), op.result(0).ty(), &empty.operands())?;
         let value = Attr::float(f32, zero as f64);
         let spec = OpSpec::new(ops::arith::CONSTANT, loc).results(&[f32]).attr("value", value);
         let zero_point = self.rw.create(spec)?.result(0);
         let mut inputs = [op.operand(0), op.operand(1)];
         inputs[weights] = factor.value;
         let conversion = if factor.extension == ops::arith::EXTSI { ops::arith::SITOFP } else { ops::arith::UITOFP };
-        self.product_of(op, inputs, filled, [ops::arith::MULF, ops::arith::ADDF], &|b, n, element| {
+        self.product_of(op, inputs, start, [ops::arith::MULF, ops::arith::ADDF], &|b, n, element| {
             if n != weights {
                 return Ok(element);
             }
@@ -129,16 +131,33 @@ impl<'c> Narrowing<'c, '_> {
         Ok(self.rw.create(generic(loc, operands, &maps, kinds, body))?.result(0))
     }
 
-    /// Computes the dequantised filter of a depthwise convolution, whose products stay floats, here and not in each run.
-    pub(super) fn depthwise_filter(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
+    /// Computes the dequantised filter of a depthwise convolution, whose products stay floats, here and not in each run; a
+    /// dequantised image stays in its bytes, and is converted while it is read.
+    pub(super) fn depthwise(&mut self, op: Op<'c>) -> Result<(), Diagnostics> {
         let Some(found) = products::convolution_loops(op).filter(|found| found.channels.is_empty()) else {
             return Ok(());
         };
+        let image = self.scaled(op.operand(found.input), false)?;
+        let image = image.and_then(|image| match image.scales {
+            Scales::One(scale) => Some((image.factor, image.zero, scale)),
+            Scales::Each(..) => None,
+        });
+        let times = image.map_or(1.0, |(_, _, scale)| scale);
         let filter = 1 - found.input;
-        let Some(Scaled { factor, zero, scales }) = self.scaled(op.operand(filter), false)? else { return Ok(()) };
-        let Some((stored, value)) = constant(factor.value) else { return Ok(()) };
+        let Some(floats) = self.filter_floats(op.operand(filter), times)? else { return Ok(()) };
+        self.rw.set_operand(op, filter, floats);
+        let Some((factor, zero, _)) = image else { return Ok(()) };
+        let product = self.converted_product(op, op.operand(2), found.input, (factor, zero))?;
+        self.rw.replace_op(op, &[product]);
+        Ok(())
+    }
+
+    /// The floats that a constant filter of dequantised bytes is, times a number.
+    fn filter_floats(&mut self, filter: Value<'c>, times: f32) -> Result<Option<Value<'c>>, Diagnostics> {
+        let Some(Scaled { factor, zero, scales }) = self.scaled(filter, false)? else { return Ok(None) };
+        let Some((stored, value)) = constant(factor.value) else { return Ok(None) };
         let (Some(bytes), Some(shape)) = (self.weights.bytes_of(value), factor.value.ty().shape()) else {
-            return Ok(());
+            return Ok(None);
         };
         let signed = factor.extension == ops::arith::EXTSI;
         let float = |(i, byte): (usize, &u8)| {
@@ -150,14 +169,12 @@ impl<'c> Narrowing<'c, '_> {
                     each[i / inside as usize % each.len()]
                 }
             };
-            (number as f32 * scale).to_le_bytes()
+            (number as f32 * (scale * times)).to_le_bytes()
         };
         let floats = bytes.iter().enumerate().flat_map(float).collect();
-        let ty = of_element(factor.value, Type::f32(op.context()));
-        let Some(attr) = self.weights.derive(value, "floats", DType::F32, ty, floats) else { return Ok(()) };
-        let made = self.beside(stored, attr, ty)?;
-        self.rw.set_operand(op, filter, made);
-        Ok(())
+        let ty = of_element(factor.value, Type::f32(self.rw.context()));
+        let Some(attr) = self.weights.derive(value, "floats", DType::F32, ty, floats) else { return Ok(None) };
+        self.beside(stored, attr, ty).map(Some)
     }
 
     fn by_constant(&mut self, op: Op<'c>, given: usize, constant: usize) -> Result<bool, Diagnostics> {

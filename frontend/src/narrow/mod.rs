@@ -17,7 +17,8 @@
 //! A constant filter's input channels are laid out side by side.
 //! x86's `vpdpbusd` (VNNI) multiplies elements of 8 bits if one factor has a sign and the other has none. Where both have one,
 //! the one that is computed gets 128 more, as its zero point does: on every x86, so that kernels are the same but for the target.
-//! The dequantised filter of a depthwise convolution, which stays a product of floats, is computed here too.
+//! The dequantised filter of a depthwise convolution, which stays a product of floats, is computed here too, and its image
+//! converted where it is read.
 //! Limits: elementwise factors, also behind padding and reshapes.
 //!
 //! The files: `factor` (what a factor is), `constants` (those that are computed), `dequantized` (products of scaled factors),
@@ -53,7 +54,7 @@ pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Resul
         if is_product(op, |ty| ty.integer_width() == Some(32)) {
             narrowing.product(op)?;
         } else if is_product(op, |ty| ty == Type::f32(module.context())) && !narrowing.dequantized(op)? {
-            narrowing.depthwise_filter(op)?;
+            narrowing.depthwise(op)?;
         }
     }
     Ok(())
