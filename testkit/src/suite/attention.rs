@@ -55,6 +55,10 @@ pub(super) fn cases() -> Vec<Case> {
     for least in ["-1.0e9", "0xFF800000", "-2.0"] {
         out.extend([masked_halves([2, 64, 160, 32], 0, least), masked_halves([1, 80, 176, 64], 96, least)]);
     }
+    for least in ["0xFF800000", "-1.0e4", "-2.0"] {
+        out.extend([([1, 130, 130, 8], 0), ([2, 200, 200, 16], 0), ([1, 65, 400, 8], 30)].map(|s| tasks(s, least)));
+        out.extend([([2, 96, 160, 8], 40), ([1, 200, 200, 8], -70)].map(|s| tasks(s, least)));
+    }
     out.extend([[2, 17, 33], [1, 1, 70], [3, 40, 64], [2, 5, 0]].map(dynamic));
     out.push(named());
     out
@@ -263,6 +267,27 @@ fn masked_halves(sizes: Sizes, offset: usize, least: &str) -> Case {
     let r = p.pointwise(Dtype::F16, &[&r], "%s = arith.truncf %a : f32 to f16");
     let name = format!("attention/masked_halves/{}/{offset}/{least}", by(&sizes));
     Case::new(name, p, &[&r]).dispatches(1)
+}
+
+/// No keys more than `offset` after the query's own place, nor one that a second mask hides, in several tasks; rows that see
+/// none are NaN, which becomes 7, or the mean of all values. Some of the scores behind the mask are infinite.
+fn tasks((sizes, offset): (Sizes, i64), least: &str) -> Case {
+    let [heads, queries, keys, width] = sizes;
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[heads, queries, width]), p.f32(&[heads, keys, width]), p.f32(&[heads, keys, width]));
+    let s = scores(&mut p, &q, &k);
+    let mask = format!(
+        "%i = linalg.index 1 : index; %j = linalg.index 2 : index; %f = arith.constant {offset} : index; %l = arith.addi %i, %f : index; \
+         %c = arith.cmpi sgt, %j, %l : index; %h = arith.constant 11 : index; %e = arith.cmpi eq, %j, %h : index; %d = arith.ori %c, %e : i1; \
+         %late = arith.cmpi sgt, %j, %i : index; %m = arith.constant 0x7F800000 : f32; %x = arith.select %late, %m, %a : f32; \
+         %y = arith.select %c, %x, %a : f32; %n = arith.constant {least} : f32; %s = arith.select %d, %n, %y : f32"
+    );
+    let s = changed(&mut p, &s, &[], &mask);
+    let weights = super::rows::softmax(&mut p, &s);
+    let r = sums(&mut p, &weights, &v);
+    let body = "%z = arith.constant 7.0 : f32; %c = arith.cmpf uno, %a, %a : f32; %s = arith.select %c, %z, %a : f32";
+    let r = changed(&mut p, &r, &[], body);
+    Case::new(format!("attention/tasks/{}/{offset}/{least}", by(&sizes)), p, &[&r]).dispatches(1)
 }
 
 /// A causal mask by places of eight bits, of which those from 128 on are negative: most keys behind them are seen.
