@@ -3,6 +3,7 @@
 //! ```text
 //! select(key <= row + offset, score, least)          the last op on the scores
 //! select(key <= row + offset && other, score, least)
+//! score + select(key <= row + offset, other, -inf)     but for scores that are infinite or no numbers
 //! ```
 //!
 //! Whoever leaves keys out proves that no place wraps around: that offsets are places of tiles, which are no negative
@@ -38,9 +39,15 @@ impl<'c> CausalMask<'c> {
     /// The mask that the body of the last op on the scores is, of which `key` and `row` are loops; `None` for another body.
     pub fn of(body: Block<'c>, key: usize, row: usize) -> Option<Self> {
         let end = body.terminator().filter(|end| end.num_operands() == 1)?;
-        let select = end.operand(0).defining_op().filter(|op| op.is(ops::arith::SELECT) && op.block() == Some(body))?;
+        let is_select = |op: &Op<'c>| op.is(ops::arith::SELECT) && op.block() == Some(body);
+        let last = end.operand(0).defining_op()?;
+        let is_added = last.is(ops::arith::ADDF);
+        let terms = if is_added { last.operands() } else { vec![end.operand(0)] };
+        let select = terms.into_iter().filter_map(|term| term.defining_op()).find(is_select)?;
+        // What a finite number is added to may be as low as it.
+        let counts = |least: &f64| !least.is_nan() && (!is_added || *least == f64::NEG_INFINITY);
         let behind = |hides: bool| {
-            let least = bodies::constant(select.operand(if hides { 1 } else { 2 })).filter(|least| !least.is_nan())?;
+            let least = bodies::constant(select.operand(if hides { 1 } else { 2 })).filter(counts)?;
             Self::of_test(select.operand(0), (key, row), hides, least)
         };
         behind(false).or_else(|| behind(true))
@@ -168,7 +175,7 @@ mod tests {
             let module = Module::parse(cx, source.as_bytes(), "causal").expect("the text parses");
             let op = module.op().find_all(ops::linalg::GENERIC)[0];
             let mask = CausalMask::of(op.body().expect("a generic has a body"), 1, 0)?;
-            assert_eq!(mask.least, -1.0e9);
+            assert!(mask.least == -1.0e9 || mask.least == f64::NEG_INFINITY);
             let fits = [100, 10_000].map(|most| mask.holds_places(most));
             Some((mask.constant, mask.magnitude, mask.sees_own, fits))
         })
@@ -213,9 +220,21 @@ mod tests {
                 seen,
                 (0, 0, true, [true; 2]),
             ),
+            (
+                "%z = arith.constant 0.0 : f32\n%n = arith.constant 0xFF800000 : f32\n%c = arith.cmpi ule, %j, %i : index\n\
+                 %m = arith.select %c, %z, %n : f32",
+                "%r = arith.addf %s, %m : f32",
+                (0, 0, true, [true; 2]),
+            ),
         ] {
             assert_eq!(mask(&format!("{test}\n{of}")), Some(expect), "{test}");
         }
+    }
+
+    #[test]
+    fn other_bodies_are_no_masks() {
+        let seen = "%r = arith.select %c, %s, %least : f32";
+        let hidden = "%r = arith.select %c, %least, %s : f32";
         for other in [
             format!("%c = arith.cmpi ule, %j, %i : index\n{hidden}"),
             format!("%c = arith.cmpi ule, %i, %j : index\n{seen}"),
@@ -224,8 +243,9 @@ mod tests {
             format!(
                 "%b = arith.cmpf olt, %s, %least : f32\n%d = arith.cmpi ule, %j, %i : index\n%c = arith.ori %b, %d : i1\n{seen}"
             ),
-            "%c = arith.cmpi ule, %j, %i : index\n%r = arith.select %c, %least, %least : f32\n"
-                .replace("%least, %least", "%s, %s"),
+            "%c = arith.cmpi ule, %j, %i : index\n%r = arith.select %c, %s, %s : f32".to_owned(),
+            "%c = arith.cmpi ule, %j, %i : index\n%m = arith.select %c, %s, %least : f32\n%r = arith.addf %s, %m : f32"
+                .to_owned(),
         ] {
             assert_eq!(mask(&other), None, "{other}");
         }

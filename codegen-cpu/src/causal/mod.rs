@@ -14,7 +14,8 @@
 //! Ensures: the same values. With `least` of negative infinity the powers of keys that are left out would be 0. With another
 //! constant they would be 0 where each row's largest score is above it by [`UNDERFLOW`]; where one's is not, the task
 //! computes all keys. One block is computed at least, so that rows which see no key are NaN.
-//! Limits: values that are infinite or no numbers at keys that are left out do not show; their products with 0 would be NaN.
+//! Limits: values that are infinite or no numbers at keys that are left out do not show; their products with 0 would be NaN,
+//! as would sums of such scores with a mask that is added.
 //! A mask that is not the last op on the scores, or leaves out few keys of the first task, stays as it is.
 //!
 //! [`UNDERFLOW`]: monopour_ir::causal::UNDERFLOW

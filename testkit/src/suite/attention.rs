@@ -51,7 +51,7 @@ pub(super) fn cases() -> Vec<Case> {
         rounded(),
         second_reader(),
     ]);
-    out.extend([late_keys(), transposed_keys(), two_batches(), wrapped_places()]);
+    out.extend([late_keys(), transposed_keys(), two_batches(), wrapped_places(), added_places()]);
     for least in ["-1.0e9", "0xFF800000", "-2.0"] {
         out.extend([masked_halves([2, 64, 160, 32], 0, least), masked_halves([1, 80, 176, 64], 96, least)]);
     }
@@ -302,6 +302,21 @@ fn wrapped_places() -> Case {
     let weights = super::rows::softmax(&mut p, &s);
     let r = sums(&mut p, &weights, &v);
     Case::new("attention/wrapped_places", p, &[&r]).dispatches(1)
+}
+
+/// Negative infinity is added to scores of keys behind the query's own place, and a bias to all.
+fn added_places() -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[2, 144, 16]), p.f32(&[2, 144, 16]), p.f32(&[2, 144, 16]));
+    let bias = p.f32(&[144, 144]);
+    let s = scores(&mut p, &q, &k);
+    let body = "%i = linalg.index 1 : index; %j = linalg.index 2 : index; %c = arith.cmpi sgt, %j, %i : index; \
+                %n = arith.constant 0xFF800000 : f32; %z = arith.constant 0.0 : f32; %m = arith.select %c, %n, %z : f32; \
+                %x = arith.addf %a, %b : f32; %s = arith.addf %x, %m : f32";
+    let s = changed(&mut p, &s, &[&bias], body);
+    let weights = super::rows::softmax(&mut p, &s);
+    let r = sums(&mut p, &weights, &v);
+    Case::new("attention/added_places", p, &[&r]).dispatches(1)
 }
 
 /// Weights that are a result too stay in memory.

@@ -5,7 +5,8 @@
 //! with another constant they are 0 where the row's largest score is above it by [`UNDERFLOW`], and are computed where not:
 //! on cooperative matrices; the other strategies compute all keys then.
 //!
-//! Limits: values that are infinite or no numbers at keys behind the mask do not show; a product with 0 would make them NaN.
+//! Limits: values that are infinite or no numbers at keys behind the mask do not show; a product with 0 would make them NaN,
+//! as would the sum of such a score with a mask that is added.
 
 use super::super::code::Code;
 use super::super::model::TileOp;
