@@ -8,6 +8,7 @@
 //! - `host_loops` lets a run end in a counted loop of the host function; `host_parts` cuts a long one;
 //! - [`local_memory`] puts a kernel's own buffers on the stack;
 //! - `copies` turns strided copies into loops;
+//! - `causal` leaves out the keys that an attention's rows do not see;
 //! - `quantisation` makes products of divisions whose results are rounded, and single instructions of clamps;
 //! - [`vectorize`] makes vectors of leftover linalg ops;
 //! - [`loop_order`] orders the loops of those that it leaves;
@@ -18,6 +19,7 @@
 //! [`error`] has the diagnostics.
 
 pub mod abi;
+mod causal;
 mod copies;
 pub mod error;
 mod host_loops;

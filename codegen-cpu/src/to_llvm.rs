@@ -7,7 +7,8 @@
 
 use crate::abi::{self, KernelSignature};
 use crate::{
-    copies, error, host_loops, host_parts, local_memory, loop_order, math, quantisation, small_floats, vectorize,
+    causal, copies, error, host_loops, host_parts, local_memory, loop_order, math, quantisation, small_floats,
+    vectorize,
 };
 use monopour_contract::RuntimeFunction;
 use monopour_ir::ops;
@@ -51,6 +52,7 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     hosts.iter().try_for_each(|name| host_parts::run(&lowered, name))?;
     local_memory::run(&lowered)?;
     copies::run(&lowered)?;
+    causal::run(&lowered)?;
     quantisation::run(&lowered, target);
     vectorize::run(&lowered, target)?;
     loop_order::run(&lowered)?;

@@ -3,6 +3,7 @@
 //! Without a C compiler the tests that run code print `skipped: no C compiler`; `REQUIRE_CC=1` makes that a failure.
 
 mod blocks;
+mod causal;
 mod dots;
 mod emulated;
 mod errors;

@@ -14,7 +14,7 @@
 //! * [`interfaces`], [`control_flow`], [`bufferizable`]: upstream's op interfaces.
 //! * [`conversion`], `conversion/`: the dialect conversion driver.
 //! * `structure`, `call_graph`, `associative`, `reshapes`: structural keys, calls of functions, the ops of reductions, reshapes that crash upstream's pass.
-//! * [`bodies`]: the scalar bodies of attention.
+//! * [`bodies`], [`causal`]: the scalar bodies of attention; masks of keys behind a row's place.
 //! * `legal_ir`: the ops and types that are legal after a phase.
 //! * `pass`, `transform`, `llvm`: upstream's passes, transform scripts, object code.
 //! * [`parallel`]: parts of a module on several threads; [`opt`]: `mlir-opt`'s main with our passes.
@@ -47,6 +47,7 @@ pub mod bodies;
 pub mod bufferizable;
 mod builder;
 mod call_graph;
+pub mod causal;
 mod context;
 pub mod control_flow;
 pub mod conversion;

@@ -51,9 +51,13 @@ pub(super) fn cases() -> Vec<Case> {
         rounded(),
         second_reader(),
     ]);
-    out.extend([late_keys(), transposed_keys(), two_batches(), wrapped_places()]);
+    out.extend([late_keys(), transposed_keys(), two_batches(), wrapped_places(), added_places()]);
     for least in ["-1.0e9", "0xFF800000", "-2.0"] {
         out.extend([masked_halves([2, 64, 160, 32], 0, least), masked_halves([1, 80, 176, 64], 96, least)]);
+    }
+    for least in ["0xFF800000", "-1.0e4", "-2.0"] {
+        out.extend([([1, 130, 130, 8], 0), ([2, 200, 200, 16], 0), ([1, 65, 400, 8], 30)].map(|s| tasks(s, least)));
+        out.extend([([2, 96, 160, 8], 40), ([1, 200, 200, 8], -70)].map(|s| tasks(s, least)));
     }
     out.extend([[2, 17, 33], [1, 1, 70], [3, 40, 64], [2, 5, 0]].map(dynamic));
     out.push(named());
@@ -265,6 +269,27 @@ fn masked_halves(sizes: Sizes, offset: usize, least: &str) -> Case {
     Case::new(name, p, &[&r]).dispatches(1)
 }
 
+/// No keys more than `offset` after the query's own place, nor one that a second mask hides, in several tasks; rows that see
+/// none are NaN, which becomes 7, or the mean of all values. Some of the scores behind the mask are infinite.
+fn tasks((sizes, offset): (Sizes, i64), least: &str) -> Case {
+    let [heads, queries, keys, width] = sizes;
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[heads, queries, width]), p.f32(&[heads, keys, width]), p.f32(&[heads, keys, width]));
+    let s = scores(&mut p, &q, &k);
+    let mask = format!(
+        "%i = linalg.index 1 : index; %j = linalg.index 2 : index; %f = arith.constant {offset} : index; %l = arith.addi %i, %f : index; \
+         %c = arith.cmpi sgt, %j, %l : index; %h = arith.constant 11 : index; %e = arith.cmpi eq, %j, %h : index; %d = arith.ori %c, %e : i1; \
+         %late = arith.cmpi sgt, %j, %i : index; %m = arith.constant 0x7F800000 : f32; %x = arith.select %late, %m, %a : f32; \
+         %y = arith.select %c, %x, %a : f32; %n = arith.constant {least} : f32; %s = arith.select %d, %n, %y : f32"
+    );
+    let s = changed(&mut p, &s, &[], &mask);
+    let weights = super::rows::softmax(&mut p, &s);
+    let r = sums(&mut p, &weights, &v);
+    let body = "%z = arith.constant 7.0 : f32; %c = arith.cmpf uno, %a, %a : f32; %s = arith.select %c, %z, %a : f32";
+    let r = changed(&mut p, &r, &[], body);
+    Case::new(format!("attention/tasks/{}/{offset}/{least}", by(&sizes)), p, &[&r]).dispatches(1)
+}
+
 /// A causal mask by places of eight bits, of which those from 128 on are negative: most keys behind them are seen.
 fn wrapped_places() -> Case {
     let mut p = Program::new();
@@ -277,6 +302,21 @@ fn wrapped_places() -> Case {
     let weights = super::rows::softmax(&mut p, &s);
     let r = sums(&mut p, &weights, &v);
     Case::new("attention/wrapped_places", p, &[&r]).dispatches(1)
+}
+
+/// Negative infinity is added to scores of keys behind the query's own place, and a bias to all.
+fn added_places() -> Case {
+    let mut p = Program::new();
+    let (q, k, v) = (p.f32(&[2, 144, 16]), p.f32(&[2, 144, 16]), p.f32(&[2, 144, 16]));
+    let bias = p.f32(&[144, 144]);
+    let s = scores(&mut p, &q, &k);
+    let body = "%i = linalg.index 1 : index; %j = linalg.index 2 : index; %c = arith.cmpi sgt, %j, %i : index; \
+                %n = arith.constant 0xFF800000 : f32; %z = arith.constant 0.0 : f32; %m = arith.select %c, %n, %z : f32; \
+                %x = arith.addf %a, %b : f32; %s = arith.addf %x, %m : f32";
+    let s = changed(&mut p, &s, &[&bias], body);
+    let weights = super::rows::softmax(&mut p, &s);
+    let r = sums(&mut p, &weights, &v);
+    Case::new("attention/added_places", p, &[&r]).dispatches(1)
 }
 
 /// Weights that are a result too stay in memory.

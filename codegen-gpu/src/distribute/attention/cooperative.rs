@@ -130,7 +130,7 @@ pub(super) fn write<'c>(
         })?;
         Ok::<_, Diagnostics>(State::of(&end, loaded))
     };
-    let least = plan.form.mask.map_or(f64::NEG_INFINITY, |mask| mask.least);
+    let least = plan.form.mask.as_ref().map_or(f64::NEG_INFINITY, |mask| mask.least);
     if least == f64::NEG_INFINITY {
         let end = plan.end(code);
         let state = blocks(code, [first, end], &start)?;
