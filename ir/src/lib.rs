@@ -13,7 +13,7 @@
 //! * `segments`, [`typed`], `typed/`: operand segments; typed views and builders of ops, a file per dialect; enum attributes.
 //! * [`interfaces`], [`control_flow`], [`bufferizable`]: upstream's op interfaces.
 //! * [`conversion`], `conversion/`: the dialect conversion driver.
-//! * `structure`, `call_graph`, `associative`, `reshapes`: structural keys, calls of functions, the ops of reductions, reshapes that crash upstream's pass.
+//! * `structure`, `call_graph`, `associative`, `reshapes`: structural keys, calls of functions, the ops of reductions, reshapes that upstream's passes crash on or make slow.
 //! * [`bodies`], [`causal`]: the scalar bodies of attention; masks of keys behind a row's place.
 //! * `legal_ir`: the ops and types that are legal after a phase.
 //! * `pass`, `transform`, `llvm`: upstream's passes, transform scripts, object code.

@@ -173,3 +173,23 @@ impl Physical for HostMemory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{HUGE_PAGE, HostMemory};
+
+    #[test]
+    fn large_buffers_begin_with_a_huge_page() {
+        let bytes = 3 * HUGE_PAGE + 5;
+        let memory = HostMemory::new(bytes as u64).expect("there is memory");
+        let is_asked_for = cfg!(all(target_os = "linux", feature = "native"));
+        assert!(!is_asked_for || memory.address().is_multiple_of(HUGE_PAGE));
+        memory.write_at(bytes - 3, &[1, 2, 3]);
+        let mut found = vec![9; bytes];
+        memory.read(&mut found);
+        assert_eq!(
+            (&found[bytes - 3..], found.iter().map(|byte| usize::from(*byte)).sum::<usize>()),
+            (&[1, 2, 3][..], 6)
+        );
+    }
+}

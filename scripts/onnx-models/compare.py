@@ -84,8 +84,8 @@ def row(model, devices, given, ratios):
     for device in devices:
         stats = stats if device == "cpu" else checked(model, device, given.repeat, 1)
         right = right and stats is not None
-        shown = ([] if device == "cpu" else [stats["run_ms"]["median"]]) + [stats[key] for key in counts] if stats else ["wrong"]
-        cells += [value if value == "wrong" else f"{value:.0f}" for value in shown]
+        first = [] if device == "cpu" else ["wrong" if stats is None else f"{stats['run_ms']['median']:.1f}"]
+        cells += first + (["wrong"] * len(counts) if stats is None else [f"{stats[key]:.0f}" for key in counts])
     print(f"| {model.name} | {' | '.join(cells)} |", flush=True)
     return right
 
