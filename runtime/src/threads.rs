@@ -6,17 +6,24 @@
 //! while the others are awake; and a run whose dispatches took long together wakes others when it begins, as many as it
 //! may have work for. Which thread computes a task never changes its result: tasks write disjoint elements.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+mod job;
+mod placement;
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use self::job::Job;
+use self::placement::Placement;
 use crate::error::Error;
 
 /// Most threads: beyond it their stacks alone exhaust a machine.
 const MAX_THREADS: usize = 1024;
-/// How long a thread without work stays awake: longer than most dispatches that one thread computes alone.
+/// How long a thread without work stays awake.
 const AWAKE: Duration = Duration::from_micros(60);
+/// The same during a run, whose next dispatch may be worth sharing: longer than most that one thread computes alone.
+const AWAKE_IN_RUN: Duration = Duration::from_micros(300);
 /// Least nanoseconds of a dispatch that is shared with threads that are awake.
 const LEAST_AWAKE_NS: u64 = 6_000;
 /// Least nanoseconds of a dispatch for which threads are woken.
@@ -25,12 +32,6 @@ const LEAST_ASLEEP_NS: u64 = 120_000;
 const LEAST_RUN_NS: u64 = 150_000;
 /// Nanoseconds of work for each thread that is woken: some times what its waking costs the caller.
 const NS_PER_WAKING: u64 = 30_000;
-/// A thread takes this part of a dispatch's open tasks per thread: enough to balance unequal tasks, few enough to be
-/// cheap.
-const PARTS_PER_THREAD: usize = 4;
-/// How long the caller waits awake for the last tasks of others; then it sleeps, as its core may be the one that they
-/// need.
-const PATIENCE: Duration = Duration::from_micros(50);
 
 /// Threads of the application, for the tasks of the CPU target: [`Options::pool`](crate::Options::pool).
 ///
@@ -99,11 +100,11 @@ impl Threads {
 
     /// Brackets a run.
     pub fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
-        if let Some(others) = &self.others {
-            let last_ns = others.shared.run_ns.swap(0, Ordering::Relaxed);
-            if last_ns >= LEAST_RUN_NS {
-                others.announce(None, last_ns / NS_PER_WAKING);
-            }
+        let Some(others) = &self.others else { return f() };
+        let last_ns = others.shared.run_ns.swap(0, Ordering::Relaxed);
+        let _run = Run::begin(&others.shared.runs);
+        if last_ns >= LEAST_RUN_NS {
+            others.announce(None, last_ns / NS_PER_WAKING);
         }
         f()
     }
@@ -131,7 +132,7 @@ impl Threads {
         let job = Arc::new(Job::new(tasks, self.count(), task));
         let wakings = if expected_ns < LEAST_ASLEEP_NS { 0 } else { expected_ns / NS_PER_WAKING };
         others.announce(Some(job.clone()), wakings);
-        let own = job.work();
+        let own = job.work(0);
         if own > 0 {
             cost.learn(start.elapsed(), own);
         }
@@ -149,19 +150,36 @@ impl Threads {
             return;
         }
         let job = Arc::new(Job::new(tasks, count, task));
-        let shared = job.clone();
+        let (shared, helpers) = (job.clone(), AtomicUsize::new(0));
         pool.share(
             others,
             Arc::new(move || {
                 // The thread is the application's. The panic is told to the caller of the run.
-                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| shared.work()));
+                let number = helpers.fetch_add(1, Ordering::Relaxed) + 1;
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| shared.work(number)));
             }),
         );
-        let own = job.work();
+        let own = job.work(0);
         if own > 0 {
             cost.learn(start.elapsed(), own);
         }
         job.wait();
+    }
+}
+
+/// A run that goes on.
+struct Run<'a>(&'a AtomicUsize);
+
+impl Run<'_> {
+    fn begin(runs: &AtomicUsize) -> Run<'_> {
+        runs.fetch_add(1, Ordering::Relaxed);
+        Run(runs)
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -177,16 +195,31 @@ struct Shared {
     /// Number of announcements; it changes after `job`.
     news: AtomicU64,
     job: Mutex<Option<Arc<Job>>>,
-    asleep: Vec<AtomicBool>,
+    others: Vec<Other>,
     ends: AtomicBool,
+    /// Runs that go on.
+    runs: AtomicUsize,
     /// Nanoseconds of this run's dispatches that are worth sharing.
     run_ns: AtomicU64,
 }
 
+/// What is known of a thread.
+#[derive(Debug, Default)]
+struct Other {
+    /// Whether it waits for news awake.
+    state: AtomicU8,
+    placement: Placement,
+}
+
+/// States of a thread. One that is being woken will look for a job.
+const AWAKENED: u8 = 0;
+const ASLEEP: u8 = 1;
+const WAKING: u8 = 2;
+
 impl Others {
     fn start(count: usize) -> std::io::Result<Others> {
-        let asleep = (0..count).map(|_| AtomicBool::new(false)).collect();
-        let mut others = Others { shared: Arc::new(Shared { asleep, ..Shared::default() }), handles: vec![] };
+        let known = (0..count).map(|_| Other::default()).collect();
+        let mut others = Others { shared: Arc::new(Shared { others: known, ..Shared::default() }), handles: vec![] };
         for index in 0..count {
             let shared = others.shared.clone();
             let builder = std::thread::Builder::new().name(format!("monopour-{}", index + 1));
@@ -197,23 +230,31 @@ impl Others {
     }
 
     fn is_any_awake(&self) -> bool {
-        self.shared.asleep.iter().any(|asleep| !asleep.load(Ordering::Relaxed))
+        self.shared.others.iter().any(|other| other.state.load(Ordering::Relaxed) != ASLEEP)
     }
 
     /// Gives the threads a job, or keeps them awake for one; wakes at most so many of those that sleep.
     fn announce(&self, job: Option<Arc<Job>>, wakings: u64) {
         *self.shared.job.lock().unwrap_or_else(PoisonError::into_inner) = job;
         self.shared.news.fetch_add(1, Ordering::SeqCst);
-        let sleepers = self.handles.iter().zip(&self.shared.asleep).filter(|(_, asleep)| asleep.load(Ordering::SeqCst));
-        let most = usize::try_from(wakings).unwrap_or(usize::MAX);
-        sleepers.take(most).for_each(|((thread, _), _)| thread.unpark());
+        let mut left = wakings;
+        for ((thread, _), other) in self.handles.iter().zip(&self.shared.others) {
+            if left == 0 {
+                break;
+            }
+            if other.state.compare_exchange(ASLEEP, WAKING, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                left -= 1;
+                other.placement.leave_out_this_core(|| other.state.load(Ordering::SeqCst) == WAKING);
+                thread.unpark();
+            }
+        }
     }
 }
 
 impl Drop for Others {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::SeqCst);
-        self.announce(None, u64::MAX);
+        self.announce(None, 0);
         for (thread, handle) in &mut self.handles {
             thread.unpark();
             // A thread ends early only by a task's panic, which the caller of its run has seen.
@@ -226,17 +267,18 @@ impl Shared {
     /// Works on each job until the end.
     fn serve(&self, index: usize) {
         let mut seen = 0;
+        self.others[index].placement.begin();
         while !self.ends.load(Ordering::SeqCst) {
-            seen = self.next(seen, &self.asleep[index]);
+            seen = self.next(seen, &self.others[index]);
             let job = self.job.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if let Some(job) = job {
-                job.work();
+                job.work(index + 1);
             }
         }
     }
 
     /// Waits until the number of announcements is not `seen`, and returns it.
-    fn next(&self, seen: u64, asleep: &AtomicBool) -> u64 {
+    fn next(&self, seen: u64, this: &Other) -> u64 {
         let start = Instant::now();
         loop {
             for _ in 0..64 {
@@ -246,96 +288,17 @@ impl Shared {
                 }
                 std::hint::spin_loop();
             }
-            if start.elapsed() >= AWAKE {
+            let limit = if self.runs.load(Ordering::Relaxed) > 0 { AWAKE_IN_RUN } else { AWAKE };
+            if start.elapsed() >= limit {
                 // Said before the last look, so that an announcement after it unparks this thread.
-                asleep.store(true, Ordering::SeqCst);
+                this.state.store(ASLEEP, Ordering::SeqCst);
                 while self.news.load(Ordering::SeqCst) == seen {
                     std::thread::park();
                 }
-                asleep.store(false, Ordering::SeqCst);
+                this.state.store(AWAKENED, Ordering::SeqCst);
+                this.placement.awake();
             }
         }
-    }
-}
-
-/// The tasks of a dispatch.
-struct Job {
-    task: Box<dyn Fn(usize) + Send + Sync>,
-    tasks: usize,
-    threads: usize,
-    /// The first task that no thread has taken.
-    next: AtomicUsize,
-    /// Tasks that are not done.
-    left: AtomicUsize,
-    /// Who waits for them, and whether it sleeps.
-    caller: Thread,
-    sleeps: AtomicBool,
-    has_panicked: AtomicBool,
-}
-
-impl std::fmt::Debug for Job {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Job({} of {} tasks left)", self.left.load(Ordering::Relaxed), self.tasks)
-    }
-}
-
-impl Job {
-    fn new(tasks: usize, threads: usize, task: impl Fn(usize) + Send + Sync + 'static) -> Job {
-        Job {
-            task: Box::new(task),
-            tasks,
-            threads,
-            next: AtomicUsize::new(0),
-            left: AtomicUsize::new(tasks),
-            caller: std::thread::current(),
-            sleeps: AtomicBool::new(false),
-            has_panicked: AtomicBool::new(false),
-        }
-    }
-
-    /// Runs tasks until none is open; returns how many it ran.
-    fn work(&self) -> usize {
-        /// Counts the tasks as done even if one panics, so that the caller does not wait for ever.
-        struct Taken<'a>(&'a Job, usize);
-        impl Drop for Taken<'_> {
-            fn drop(&mut self) {
-                if std::thread::panicking() {
-                    self.0.has_panicked.store(true, Ordering::Relaxed);
-                }
-                let before = self.0.left.fetch_sub(self.1, Ordering::SeqCst);
-                if before == self.1 && self.0.sleeps.load(Ordering::SeqCst) {
-                    self.0.caller.unpark();
-                }
-            }
-        }
-        let mut own = 0;
-        let part = |next: usize| (self.tasks - next).div_ceil(self.threads * PARTS_PER_THREAD);
-        let take = |next: usize| (next < self.tasks).then(|| next + part(next));
-        while let Ok(first) = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
-            let taken = Taken(self, part(first));
-            (first..first + taken.1).for_each(&self.task);
-            own += taken.1;
-        }
-        own
-    }
-
-    /// Waits until all tasks are done.
-    ///
-    /// # Panics
-    /// If a task has.
-    fn wait(&self) {
-        let start = Instant::now();
-        while self.left.load(Ordering::SeqCst) > 0 {
-            if start.elapsed() < PATIENCE {
-                std::hint::spin_loop();
-                continue;
-            }
-            // Said before the next look, so that whoever ends the last task after it unparks this thread.
-            if self.sleeps.swap(true, Ordering::SeqCst) {
-                std::thread::park();
-            }
-        }
-        assert!(!self.has_panicked.load(Ordering::Relaxed), "a task panicked on another thread");
     }
 }
 
