@@ -5,6 +5,7 @@
 
 use crate::attention::Shape;
 use crate::dispatch::Dispatch;
+use crate::grid::MAX_GRID_RANK;
 use crate::kernel::{self, Kernel};
 use crate::linalg::{self, Loops};
 use crate::products::{self, ConvolutionLoops};
@@ -24,6 +25,12 @@ const TASK_SIDE: i64 = 128;
 const FEWEST_TILE_ROWS: i64 = 32;
 /// Tasks of which more are not worth shorter ones.
 const ENOUGH_TASKS: i64 = 8;
+/// Tasks of a plain product of which fewer are cut.
+const FEW_TASKS: i64 = 4;
+/// Least multiply-adds of a task that is cut off: some times what it costs to hand it to another thread.
+const LEAST_TASK: i64 = 1 << 19;
+/// Iterations of a loop of unknown extent that its tasks are made for.
+const FEW_ROWS: i64 = 16;
 /// Rows of a task of a product without columns.
 const COLUMN_ROWS: i64 = 32;
 /// Channels of a task of a convolution: behind the image, contiguous; and before it, sharing the loads of an image vector.
@@ -50,7 +57,7 @@ const LINE: i64 = 64;
 pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Kernel {
     let lanes = lanes(dispatch.main(), cpu);
     let class = dispatch.class();
-    let tile = match class {
+    let mut tile = match class {
         KernelClass::Contraction => product(dispatch, loops, cpu),
         KernelClass::Convolution => convolution(dispatch, loops, cpu),
         KernelClass::Row => rows(dispatch, loops),
@@ -60,6 +67,9 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Ker
             pool(dispatch, loops).unwrap_or_else(|| contiguous(loops, LINE_ELEMENTS))
         }
     };
+    if matches!(class, KernelClass::Contraction | KernelClass::Convolution) {
+        share(dispatch.main(), loops, &mut tile);
+    }
     // Code generation chooses the register tiles.
     let register_tile = vec![1];
     let choice =
@@ -161,6 +171,25 @@ fn reads_panels(op: Op, found: &products::ContractionLoops) -> bool {
 fn tasks(tile: &[i64], loops: &Loops) -> i64 {
     let along = |(tile, extent): (&i64, &i64)| if *tile > 0 { linalg::known(*extent) / tile } else { 1 };
     tile.iter().zip(&loops.extents).map(along).map(|tasks| tasks.max(1)).fold(1, i64::saturating_mul)
+}
+
+/// Cuts the outermost loop of a grid of few tasks, so that several threads have work, where each task keeps enough of it.
+fn share(op: Op, loops: &Loops, tile: &mut [i64]) {
+    // Loops of unknown extent may be short.
+    let few = |extent: &i64| if *extent == DYNAMIC { FEW_ROWS } else { (*extent).max(1) };
+    let all = linalg::loop_extents(op).unwrap_or_default().iter().map(few).fold(1, i64::saturating_mul);
+    let along = |(tile, extent): (&i64, &i64)| if *tile > 0 { (few(extent) / tile).max(1) } else { 1 };
+    let now = tile.iter().zip(&loops.extents).map(along).fold(1, i64::saturating_mul);
+    let is_cut = |d: &usize| tile[*d] > 1 && loops.extents[*d] != DYNAMIC;
+    let Some(d) = (0..tile.len().saturating_sub(1)).find(is_cut) else { return };
+    // Of a plain product, tasks of fewer rows each pack the same columns again.
+    if now >= if tile.len() == 2 { FEW_TASKS } else { ENOUGH_TASKS } {
+        return;
+    }
+    let whole = tile[d];
+    let mut parts = (1..=whole).filter(|parts| whole % parts == 0 && all / (now * parts) >= LEAST_TASK);
+    let enough = parts.clone().find(|parts| now * parts >= ENOUGH_TASKS);
+    tile[d] = whole / enough.or_else(|| parts.next_back()).unwrap_or(1);
 }
 
 /// Takes several iterations of the loop outside of the last one, if that is whole and short: lines of an image, or blocks of
@@ -352,6 +381,13 @@ fn known_tile(extent: i64, wanted: i64) -> i64 {
 fn finish(mut tile: Vec<i64>, loops: &Loops) -> Vec<i64> {
     for (t, can) in tile.iter_mut().zip(&loops.tileable) {
         *t = if *can { *t } else { 0 };
+    }
+    // Loops whole in a tile first: the grid has nothing of them.
+    let whole = (0..tile.len()).filter(|d| loops.extents[*d] > 0 && tile[*d] >= loops.extents[*d]).collect::<Vec<_>>();
+    for d in whole.into_iter().rev() {
+        if tile.iter().filter(|t| **t > 0).count() > MAX_GRID_RANK {
+            tile[d] = 0;
+        }
     }
     kernel::fit_grid(&mut tile, loops);
     keep_one_cut(&mut tile, loops);
