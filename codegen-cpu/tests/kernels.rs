@@ -6,7 +6,7 @@ use monopour_ir::{Context, Module};
 use monopour_program::CpuTarget;
 
 /// Every CPU whose code this machine can run.
-fn targets() -> Vec<CpuTarget> {
+pub fn targets() -> Vec<CpuTarget> {
     let names = ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "generic", "aarch64", "host"];
     names.iter().filter_map(|n| CpuTarget::parse(n)).filter(runs).collect()
 }

@@ -14,6 +14,7 @@ mod kernels;
 mod math;
 mod objects;
 mod panels;
+mod past_caches;
 mod quantisation;
 mod sums;
 mod vectorize;

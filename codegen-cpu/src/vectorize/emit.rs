@@ -2,6 +2,7 @@
 
 use super::instructions;
 use super::nest::{Access, Loop, Operand, Panel};
+use super::segments::{Bound, Segment, overlapping_segments, static_segments};
 use monopour_ir::ops;
 use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
 use monopour_ir::{
@@ -11,6 +12,9 @@ use monopour_program::CpuTarget;
 
 /// Bytes of a line of the caches.
 pub(super) const CACHE_LINE_BYTES: i64 = 64;
+
+/// Least bytes of a vector that is stored past the caches.
+const LEAST_PAST_BYTES: i64 = 16;
 
 /// Bytes of an operand's element.
 pub(super) fn element_bytes(operand: &Operand) -> i64 {
@@ -46,31 +50,6 @@ impl Position<'_> {
     }
 }
 
-/// A part of a loop: iterations `from .. to`, `step` at a time.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Segment<'c> {
-    pub(super) from: Bound<'c>,
-    pub(super) to: Bound<'c>,
-    pub(super) step: i64,
-}
-
-impl Segment<'_> {
-    /// Number of steps, where it is known.
-    pub(super) fn steps(&self) -> i64 {
-        match (self.from, self.to) {
-            (Bound::Static(from), Bound::Static(to)) => (to - from) / self.step,
-            _ => 0,
-        }
-    }
-}
-
-/// A constant, or a value.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Bound<'c> {
-    Static(i64),
-    Dynamic(Value<'c>),
-}
-
 /// Emits an iteration: takes its position and iter_args, returns the next iter_args.
 pub(super) type Iteration<'c, 'a> = &'a mut dyn FnMut(&mut Emit<'c>, Position<'c>, &[Value<'c>]) -> Vec<Value<'c>>;
 
@@ -81,13 +60,17 @@ pub(super) struct Emit<'c> {
     pub(super) cx: Context<'c>,
     /// Whether the forms of [`super::instructions`] are there.
     pub(super) has_instructions: bool,
+    /// Whether vectors of whole lines are stored past the caches ([`super::past_caches`]).
+    pub(super) passes_caches: bool,
+    is_x86: bool,
 }
 
 impl<'c> Emit<'c> {
     /// Creates ops for `cpu` before `op`.
     pub(super) fn before(op: Op<'c>, cpu: &CpuTarget) -> Self {
         let has_instructions = instructions::has(cpu);
-        Self { b: Builder::before(op), loc: op.location(), cx: op.context(), has_instructions }
+        let (b, loc, cx) = (Builder::before(op), op.location(), op.context());
+        Self { b, loc, cx, has_instructions, passes_caches: false, is_x86: cpu.arch == "x86_64" }
     }
 
     /// Creates an op.
@@ -275,6 +258,24 @@ impl<'c> Emit<'c> {
 
     /// The address of an element of a memref whose strides are known.
     pub(super) fn address_of(&mut self, memref: Value<'c>, subscripts: &[Value<'c>]) -> Value<'c> {
+        let address = self.address_as_index(memref, subscripts);
+        let address = self.op(ops::arith::INDEX_CAST, &[address], Type::integer(self.cx, 64));
+        let pointer = Type::parse(self.cx, "!llvm.ptr").expect("invariant: a type of the llvm dialect");
+        self.op(ops::llvm::INTTOPTR, &[address], pointer)
+    }
+
+    /// Whether an element of an operand whose strides are known is the first of a line of the caches.
+    pub(super) fn begins_a_line(&mut self, operand: &Operand<'c>, at: &[Position<'c>]) -> Value<'c> {
+        let subscripts = self.subscripts(operand, at);
+        let address = self.address_as_index(operand.value, &subscripts);
+        let (line, zero) = (self.index(CACHE_LINE_BYTES), self.index(0));
+        let within = self.op(ops::arith::REMUI, &[address, line], Type::index(self.cx));
+        let spec = OpSpec::new(ops::arith::CMPI, self.loc).operands(&[within, zero]);
+        let spec = spec.results(&[Type::integer(self.cx, 1)]).attr("predicate", CmpIPredicate::Eq.to_attr(self.cx));
+        self.create(spec).result(0)
+    }
+
+    fn address_as_index(&mut self, memref: Value<'c>, subscripts: &[Value<'c>]) -> Value<'c> {
         let ty = memref.ty().as_memref().expect("invariant: strides are known");
         let index = Type::index(self.cx);
         let offset = if ty.offset == DYNAMIC {
@@ -293,10 +294,7 @@ impl<'c> Emit<'c> {
         let size = self.index(ty.element.element_size_bytes().map_or(8, |bytes| bytes as i64));
         let bytes = self.op(ops::arith::MULI, &[element, size], index);
         let base = self.op(ops::memref::EXTRACT_ALIGNED_POINTER_AS_INDEX, &[memref], index);
-        let address = self.op(ops::arith::ADDI, &[base, bytes], index);
-        let address = self.op(ops::arith::INDEX_CAST, &[address], Type::integer(self.cx, 64));
-        let pointer = Type::parse(self.cx, "!llvm.ptr").expect("invariant: a type of the llvm dialect");
-        self.op(ops::llvm::INTTOPTR, &[address], pointer)
+        self.op(ops::arith::ADDI, &[base, bytes], index)
     }
 
     /// A call of an intrinsic of LLVM's.
@@ -323,9 +321,29 @@ impl<'c> Emit<'c> {
     /// Writes a scalar or a vector along the last dimension.
     pub(super) fn store(&mut self, value: Value<'c>, operand: &Operand<'c>, at: &[Position<'c>]) {
         let name = if value.ty().is_vector() { ops::vector::STORE } else { ops::memref::STORE };
+        let lanes = value.ty().as_vector().map_or(1, |v| v.shape[0]);
+        let bytes = lanes * element_bytes(operand);
+        if self.passes_caches && bytes >= LEAST_PAST_BYTES {
+            return self.store_past_caches(value, operand, at, bytes.min(CACHE_LINE_BYTES));
+        }
         let mut operands = vec![value, operand.value];
         operands.extend(self.subscripts(operand, at));
         self.create(OpSpec::new(name, self.loc).operands(&operands));
+    }
+
+    /// As [`Self::store`], by LLVM's op: passes of upstream's that fold views drop the hint of others.
+    fn store_past_caches(&mut self, value: Value<'c>, operand: &Operand<'c>, at: &[Position<'c>], alignment: i64) {
+        let address = self.address(operand, at);
+        let spec = OpSpec::new(ops::llvm::STORE, self.loc).operands(&[value, address]);
+        self.create(spec.attr("nontemporal", Attr::unit(self.cx)).attr("alignment", Attr::i64(self.cx, alignment)));
+    }
+
+    /// Orders stores past the caches before whatever comes after them.
+    pub(super) fn order_stores(&mut self) {
+        // Elsewhere they are as weakly ordered as all others, and whoever hands the result on orders those.
+        if self.is_x86 {
+            self.call_intrinsic("llvm.x86.sse.sfence", &[], &[]);
+        }
     }
 
     /// Stores into a panel, at a position within it.
@@ -515,82 +533,4 @@ pub(super) fn upper_half<'c>(at: &[Position<'c>], dim: usize, (width, used): (Wi
     let mut at = at.to_vec();
     at[dim] = at[dim].plus(used - width / 2);
     at
-}
-
-fn static_segments<'c>(extent: i64, sizes: &[i64]) -> Vec<Segment<'c>> {
-    let (mut from, mut out) = (0, vec![]);
-    for size in sizes {
-        let to = from + (extent - from) / size * size;
-        if to > from {
-            out.push(Segment { from: Bound::Static(from), to: Bound::Static(to), step: *size });
-            from = to;
-        }
-    }
-    out
-}
-
-/// As [`static_segments`], with one step that overlaps the one before it for a rest of several short ones.
-fn overlapping_segments<'c>(extent: i64, sizes: &[i64], least: i64) -> Vec<Segment<'c>> {
-    // Steps down to `size`, then the shortest step that covers the rest.
-    let with_overlap = |size: &i64| {
-        let longer: Vec<i64> = sizes.iter().copied().filter(|s| s >= size).collect();
-        let mut segments = static_segments(extent, &longer);
-        let rest = extent - segments.iter().map(|s| s.steps() * s.step).sum::<i64>();
-        let step = sizes.iter().copied().filter(|s| *s >= rest).min().filter(|step| rest > 0 && *step <= extent)?;
-        segments.push(Segment { from: Bound::Static(extent - step), to: Bound::Static(extent), step });
-        Some(segments)
-    };
-    let cost = |segments: &Vec<Segment>| {
-        let steps = segments.iter().map(Segment::steps).sum::<i64>();
-        (segments.iter().map(|s| s.steps() * s.step.max(least)).sum::<i64>(), steps)
-    };
-    let all = sizes.iter().filter_map(with_overlap).chain([static_segments(extent, sizes)]);
-    all.min_by_key(cost).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Bound, overlapping_segments, static_segments};
-
-    #[test]
-    fn segments_cover_each_iteration_once() {
-        for extent in 0..200 {
-            for sizes in [&[64, 16, 8, 4, 2, 1][..], &[14, 1], &[1]] {
-                let mut next = 0;
-                for s in static_segments(extent, sizes) {
-                    let (Bound::Static(from), Bound::Static(to)) = (s.from, s.to) else { panic!("static") };
-                    assert_eq!((from, (to - from) % s.step), (next, 0));
-                    next = to;
-                }
-                assert_eq!(next, extent);
-            }
-        }
-    }
-
-    #[test]
-    fn a_rest_is_one_step_where_that_costs_less() {
-        let steps = |extent| {
-            let segments = overlapping_segments(extent, &[32, 16, 8, 4, 2, 1], 8);
-            let mut covered = 0;
-            let mut steps = vec![];
-            for s in segments {
-                let (Bound::Static(from), Bound::Static(to)) = (s.from, s.to) else { panic!("static") };
-                assert!(from <= covered && to > covered && to <= extent && (to - from) % s.step == 0);
-                covered = to;
-                steps.extend((from..to).step_by(s.step as usize).map(|at| (at, s.step)));
-            }
-            assert_eq!(covered, extent);
-            steps
-        };
-        assert_eq!(steps(55), [(0, 32), (32, 16), (47, 8)]);
-        assert_eq!(steps(62), [(0, 32), (30, 32)]);
-        assert_eq!(steps(56), [(0, 32), (32, 16), (48, 8)]);
-        assert_eq!(steps(27), [(0, 16), (11, 16)]);
-        assert_eq!(steps(14), [(0, 8), (6, 8)]);
-        assert_eq!(steps(7), [(0, 4), (3, 4)]);
-        assert_eq!(steps(33), [(0, 32), (32, 1)]);
-        assert_eq!(steps(3), [(0, 2), (2, 1)]);
-        assert_eq!(steps(1), [(0, 1)]);
-        (1..200).for_each(|extent| _ = steps(extent));
-    }
 }

@@ -23,8 +23,8 @@
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
 //! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels), `dots` (those of narrow integers) and `tiles` (AMX),
 //! `windows` (small ones, written out),
-//! `ahead` (what is fetched early), `flat` (lines as one), `merge` (fills and epilogues), `body`, `combine` and `emit` (builders), `instructions` (exp
-//! and division on AVX-512).
+//! `ahead` (what is fetched early), `past_caches` (results too large for them), `flat` (lines as one), `merge` (fills and
+//! epilogues), `segments` (parts of loops), `body`, `combine` and `emit` (builders), `instructions` (exp and division on AVX-512).
 
 mod ahead;
 mod body;
@@ -38,7 +38,9 @@ mod instructions;
 mod merge;
 mod nest;
 mod pack;
+mod past_caches;
 mod pointwise;
+mod segments;
 mod streams;
 mod sums;
 mod tiles;

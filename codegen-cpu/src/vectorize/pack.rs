@@ -17,8 +17,9 @@
 
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Pack};
-use super::emit::{Bound, Emit, Position, Segment, Width};
+use super::emit::{Emit, Position, Width};
 use super::nest::{self, Access, Nest, Operand};
+use super::segments::{Bound, Segment};
 use monopour_contract::{MOST_LINE_PANEL_BYTES, MOST_TASK_BYTES};
 use monopour_ir::ops;
 use monopour_ir::typed::memref;

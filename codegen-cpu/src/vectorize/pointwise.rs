@@ -14,10 +14,12 @@ use super::ahead::Ahead;
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, Line, choose};
 use super::dots::Dots;
-use super::emit::{Bound, Emit, Position, Segment, Width, upper_half};
+use super::emit::{Emit, Position, Width, upper_half};
 use super::form::Form;
 use super::nest::{Access, Loop, Nest, Operand};
 use super::pack::{self, OTHER_POSITIONS, Panels, is_whole};
+use super::past_caches;
+use super::segments::{Bound, Segment};
 use super::tiles::{COLUMNS, Grid, Held, Tiles};
 use super::windows::{self, Extremes, Step};
 use monopour_ir::{Value, ops};
@@ -37,6 +39,9 @@ impl Form for Pointwise {
     }
 
     fn write<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
+        if past_caches::suits(nest, choice) {
+            return past_caches::write(e, nest, &|e| emit(e, nest, choice));
+        }
         emit(e, nest, choice);
     }
 }

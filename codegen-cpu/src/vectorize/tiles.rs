@@ -18,9 +18,10 @@
 
 use super::choose::Choice;
 use super::dots::{BYTES, Dots};
-use super::emit::{Bound, Emit, Position, Segment, Width};
+use super::emit::{Emit, Position, Width};
 use super::nest::{Loop, Nest, Operand};
 use super::pack;
+use super::segments::{Bound, Segment};
 use monopour_ir::typed::memref;
 use monopour_ir::{Attr, DYNAMIC, InsertionPoint, Op, OpSpec, Type, Value, ops};
 use monopour_program::CpuTarget;

@@ -10,11 +10,12 @@
 
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, widest_bits};
-use super::emit::{Emit, Position, Segment, Width};
+use super::emit::{Emit, Position, Width};
 use super::form::Form;
 use super::merge;
 use super::nest::{Access, Nest, Operand};
 use super::pack;
+use super::segments::Segment;
 use monopour_ir::Value;
 use monopour_program::CpuTarget;
 

@@ -1,0 +1,55 @@
+//! Results too large for any cache are written past the caches.
+//!
+//! An ordinary store first reads the line that it overwrites: half as much traffic again for a sum of two arrays. What is
+//! written past the caches is read from memory by the next dispatch, as most of so large a result would be anyway.
+//!
+//! Squares of registers that are transposed write a line here and a line there; they gain nothing, and stay.
+//!
+//! Such stores need whole lines of the caches at their places. Whether the result begins at one is known at run time alone:
+//! both forms are there. They are not ordered with other stores, so that a task ends with a fence.
+
+use super::choose::Choice;
+use super::emit::{CACHE_LINE_BYTES, Emit, Position, element_bytes};
+use super::nest::{Access, Nest};
+use monopour_ir::DYNAMIC;
+use monopour_ir::control_flow::viewed;
+
+/// Bytes of a buffer of which no last-level cache keeps a useful part: 16 to 32 MB are common, 96 MB the most for one core.
+const LEAST_BYTES: u64 = 64 << 20;
+
+/// Whether the form of a nest without reductions suits stores past the caches: one large result in whole lines, of which
+/// nothing is read.
+pub(super) fn suits(nest: &Nest, choice: &Choice) -> bool {
+    let [result] = &nest.outputs[..] else { return false };
+    let is_plain = nest.reductions().is_empty() && nest.start.is_none();
+    if !is_plain || !nest.output_arg(0).is_unused() || result.access(choice.dim) != Access::Contiguous {
+        return false;
+    }
+    let buffer = viewed(result.value);
+    let is_large = buffer.ty().static_size_bytes().is_some_and(|bytes| bytes >= LEAST_BYTES);
+    let inputs = nest.inputs.iter().chain(nest.after.iter().flat_map(|after| &after.inputs));
+    let is_read = inputs.filter(|input| input.is_memory()).any(|input| viewed(input.value) == buffer);
+    let line = CACHE_LINE_BYTES / element_bytes(result).max(1);
+    let Some(ty) = result.value.ty().as_memref() else { return false };
+    let whole = |d: usize| match nest.loops[d].extent {
+        Some(extent) if d == choice.dim => extent % line == 0,
+        Some(_) => result.stride_bytes(d).is_some_and(|bytes| bytes % CACHE_LINE_BYTES == 0),
+        None => false,
+    };
+    // Small floats are held as other types later.
+    let is_held = result.element().float_width().is_none_or(|bits| bits >= 32);
+    let known = ty.strides.iter().all(|stride| *stride != DYNAMIC);
+    is_large && is_held && !is_read && known && line > 1 && (0..nest.loops.len()).all(whole)
+}
+
+/// Writes the loops by `form`, past the caches where the result begins with a line.
+pub(super) fn write<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, form: &dyn Fn(&mut Emit<'c>)) {
+    let begins = e.begins_a_line(&nest.outputs[0], &vec![Position::at(0); nest.loops.len()]);
+    let mut past = |e: &mut Emit<'c>| {
+        e.passes_caches = true;
+        form(e);
+        e.passes_caches = false;
+        e.order_stores();
+    };
+    e.either(begins, &mut past, &mut |e| form(e));
+}

@@ -1,0 +1,107 @@
+//! Parts of a loop: vectors of several widths, and the rest.
+
+use monopour_ir::Value;
+
+/// A part of a loop: iterations `from .. to`, `step` at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment<'c> {
+    pub(super) from: Bound<'c>,
+    pub(super) to: Bound<'c>,
+    pub(super) step: i64,
+}
+
+impl Segment<'_> {
+    /// Number of steps, where it is known.
+    pub(super) fn steps(&self) -> i64 {
+        match (self.from, self.to) {
+            (Bound::Static(from), Bound::Static(to)) => (to - from) / self.step,
+            _ => 0,
+        }
+    }
+}
+
+/// A constant, or a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Bound<'c> {
+    Static(i64),
+    Dynamic(Value<'c>),
+}
+
+/// As much as possible in steps of the first size, of the rest as much as possible in steps of the second, and so on.
+pub(super) fn static_segments<'c>(extent: i64, sizes: &[i64]) -> Vec<Segment<'c>> {
+    let (mut from, mut out) = (0, vec![]);
+    for size in sizes {
+        let to = from + (extent - from) / size * size;
+        if to > from {
+            out.push(Segment { from: Bound::Static(from), to: Bound::Static(to), step: *size });
+            from = to;
+        }
+    }
+    out
+}
+
+/// As [`static_segments`], with one step that overlaps the one before it for a rest of several short ones.
+pub(super) fn overlapping_segments<'c>(extent: i64, sizes: &[i64], least: i64) -> Vec<Segment<'c>> {
+    // Steps down to `size`, then the shortest step that covers the rest.
+    let with_overlap = |size: &i64| {
+        let longer: Vec<i64> = sizes.iter().copied().filter(|s| s >= size).collect();
+        let mut segments = static_segments(extent, &longer);
+        let rest = extent - segments.iter().map(|s| s.steps() * s.step).sum::<i64>();
+        let step = sizes.iter().copied().filter(|s| *s >= rest).min().filter(|step| rest > 0 && *step <= extent)?;
+        segments.push(Segment { from: Bound::Static(extent - step), to: Bound::Static(extent), step });
+        Some(segments)
+    };
+    let cost = |segments: &Vec<Segment>| {
+        let steps = segments.iter().map(Segment::steps).sum::<i64>();
+        (segments.iter().map(|s| s.steps() * s.step.max(least)).sum::<i64>(), steps)
+    };
+    let all = sizes.iter().filter_map(with_overlap).chain([static_segments(extent, sizes)]);
+    all.min_by_key(cost).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bound, overlapping_segments, static_segments};
+
+    #[test]
+    fn segments_cover_each_iteration_once() {
+        for extent in 0..200 {
+            for sizes in [&[64, 16, 8, 4, 2, 1][..], &[14, 1], &[1]] {
+                let mut next = 0;
+                for s in static_segments(extent, sizes) {
+                    let (Bound::Static(from), Bound::Static(to)) = (s.from, s.to) else { panic!("static") };
+                    assert_eq!((from, (to - from) % s.step), (next, 0));
+                    next = to;
+                }
+                assert_eq!(next, extent);
+            }
+        }
+    }
+
+    #[test]
+    fn a_rest_is_one_step_where_that_costs_less() {
+        let steps = |extent| {
+            let segments = overlapping_segments(extent, &[32, 16, 8, 4, 2, 1], 8);
+            let mut covered = 0;
+            let mut steps = vec![];
+            for s in segments {
+                let (Bound::Static(from), Bound::Static(to)) = (s.from, s.to) else { panic!("static") };
+                assert!(from <= covered && to > covered && to <= extent && (to - from) % s.step == 0);
+                covered = to;
+                steps.extend((from..to).step_by(s.step as usize).map(|at| (at, s.step)));
+            }
+            assert_eq!(covered, extent);
+            steps
+        };
+        assert_eq!(steps(55), [(0, 32), (32, 16), (47, 8)]);
+        assert_eq!(steps(62), [(0, 32), (30, 32)]);
+        assert_eq!(steps(56), [(0, 32), (32, 16), (48, 8)]);
+        assert_eq!(steps(27), [(0, 16), (11, 16)]);
+        assert_eq!(steps(14), [(0, 8), (6, 8)]);
+        assert_eq!(steps(7), [(0, 4), (3, 4)]);
+        assert_eq!(steps(33), [(0, 32), (32, 1)]);
+        assert_eq!(steps(3), [(0, 2), (2, 1)]);
+        assert_eq!(steps(1), [(0, 1)]);
+        (1..200).for_each(|extent| _ = steps(extent));
+    }
+}
