@@ -1,4 +1,4 @@
-//! Products over a padded input of a program: each tile pads the part that it reads.
+//! Products over a padded input of a program, or what would be copied like one: each tile pads the part that it reads.
 //!
 //! ```text
 //! %f = scf.forall .. { linalg.fill ins(%zero) .. }        %r = scf.forall .. {
@@ -8,7 +8,8 @@
 //!   linalg.generic ins(%s, %w) ..                           linalg.generic ins(%p, %w) ..
 //! ```
 //!
-//! What a program computes is written where it is padded; an input lies where it is, and would be copied.
+//! What a program computes is written where it is padded; an input lies where it is, and would be copied. So would what is
+//! taken with dimensions merged, as groups of channels behind a product are, or an image that a 1x1 convolution reads too.
 //!
 //! Requires: what [`crate::tile`] ensures. Ensures: the same.
 //! Limits: constants as pads; tiles of bounded size, at most [`MOST_ON_GPU`] or [`MOST_ON_CPU`] elements, in every padded
@@ -41,7 +42,7 @@ const MOST_ON_CPU: i64 = 8_192;
 pub(crate) fn run(module: &Module, target: &TargetDescription) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
     for insertion in module.op().find_all(ops::tensor::INSERT_SLICE) {
-        let Some(padding) = Padding::of(insertion) else { continue };
+        let Some(padding) = Padding::of(insertion, target) else { continue };
         let readers: Vec<Op> = insertion.result(0).uses().into_iter().map(|u| u.op).collect();
         if readers.is_empty() || !readers.iter().all(|reader| padding.fits(*reader, target)) {
             continue;
@@ -68,7 +69,7 @@ struct Padding<'c> {
 }
 
 impl<'c> Padding<'c> {
-    fn of(insertion: Op<'c>) -> Option<Self> {
+    fn of(insertion: Op<'c>, target: &TargetDescription) -> Option<Self> {
         let (input, dest) = (insertion.operand(0), insertion.operand(1));
         let filled =
             dest.defining_op().filter(|op| op.is(ops::scf::FORALL) && op.attr(attributes::KERNEL).is_some())?;
@@ -77,7 +78,7 @@ impl<'c> Padding<'c> {
         let slice = Slice::of(insertion)?;
         let rank = whole.len();
         let unit = slice.strides.iter().all(|stride| *stride == Index::Static(1));
-        if !unit || !is_parameter(input) || input.ty().shape()?.len() != rank || dest.uses().len() != 1 {
+        if !unit || !is_copied(input, target) || input.ty().shape()?.len() != rank || dest.uses().len() != 1 {
             return None;
         }
         let dims = (0..rank).map(|d| match (slice.offsets[d], slice.sizes[d]) {
@@ -116,16 +117,29 @@ impl<'c> Padding<'c> {
     }
 }
 
-/// Whether a value is a function's parameter, or a reshape of one.
-fn is_parameter(value: Value) -> bool {
-    let mut value = value;
-    while let Some(op) = value.defining_op() {
+/// Whether a reader takes a value with dimensions merged.
+fn merges(value: Value) -> bool {
+    let merged = |reader: &Use| match reader.op.name() {
+        ops::tensor::COLLAPSE_SHAPE => true,
+        ops::tensor::EXPAND_SHAPE => merges(reader.op.result(0)),
+        _ => false,
+    };
+    value.uses().iter().any(merged)
+}
+
+/// Whether a value would be copied to where it is padded: a function's parameter, or a reshape of one; on CPUs, whose tasks pad at
+/// the speed of their caches, also the result of a dispatch that it, or another reader, takes with dimensions merged: within a
+/// padded tensor they are not contiguous.
+fn is_copied(value: Value, target: &TargetDescription) -> bool {
+    let (mut source, mut is_merged) = (value, merges(value));
+    while let Some(op) = source.defining_op() {
         if !op.is(ops::tensor::COLLAPSE_SHAPE) && !op.is(ops::tensor::EXPAND_SHAPE) {
-            return false;
+            return is_merged && op.is(ops::scf::FORALL) && matches!(target, TargetDescription::Cpu(_));
         }
-        value = op.operand(0);
+        source = op.operand(0);
+        is_merged |= merges(source);
     }
-    value.as_block_arg().and_then(|(block, _)| block.parent_op()).is_some_and(|op| op.is(ops::func::FUNC))
+    source.as_block_arg().and_then(|(block, _)| block.parent_op()).is_some_and(|op| op.is(ops::func::FUNC))
 }
 
 /// Replaces a tile of the padded tensor by a padded tile of the input.

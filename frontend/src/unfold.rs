@@ -13,6 +13,7 @@
 //! one line, which may be shorter than half a vector, or strided: a strided vector is read element by element, or picked from
 //! several. The unfolded image holds each element as often as windows read it, about window / stride times per dimension: it
 //! is written once, and read by all output channels.
+//! Windows of one element are the image as it lies, with dimensions of size 1.
 //! A strided line of more than half a vector whose windows fit a panel is left alone: code generation picks them for all
 //! channels of a task at once.
 //! Limits: known sizes; at least `MIN_WORK` multiplications, of at least `MIN_CHANNELS` output channels where vectors can be
@@ -93,15 +94,48 @@ impl<'c> Windows<'c> {
     }
 
     fn unfold(&self, op: Op<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
-        let dims = self.map.num_dims();
         rw.set_point(InsertionPoint::Before(op));
-        let unfolded = self.gather(op, rw)?;
+        let unfolded = match self.groups(op.operand(self.input).ty()) {
+            Some(groups) => self.expand(op, &groups, rw)?,
+            None => self.gather(op, rw)?,
+        };
         rw.set_operand(op, self.input, unfolded);
         let mut maps = linalg::indexing_maps(op).unwrap_or_default();
-        maps[self.input] = AffineMap::select(op.context(), dims, &self.order);
+        maps[self.input] = AffineMap::select(op.context(), self.map.num_dims(), &self.order);
         let maps: Vec<_> = maps.into_iter().map(AffineMap::to_attr).collect();
         rw.set_attr(op, "indexing_maps", Attr::array(op.context(), &maps));
         Ok(())
+    }
+
+    /// The dimensions of the unfolded image that each of the image becomes, where windows are of one element: the others are of
+    /// size 1.
+    fn groups(&self, image: Type) -> Option<Vec<Vec<i64>>> {
+        let (results, image) = (self.map.results(), image.shape()?);
+        let mut groups = vec![vec![]];
+        for (place, (d, size)) in self.order.iter().zip(&self.sizes).enumerate() {
+            let dim = groups.len() - 1;
+            groups.last_mut()?.push(place as i64);
+            if results.get(dim)?.linear(self.map.num_dims())?.factors[*d] == 1 && image[dim] == *size {
+                groups.push(vec![]);
+            } else if *size != 1 {
+                return None;
+            }
+        }
+        let rest = groups.pop()?;
+        (rest.is_empty() && groups.len() == image.len()).then_some(groups)
+    }
+
+    /// The image with dimensions of size 1.
+    fn expand(&self, op: Op<'c>, groups: &[Vec<i64>], rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
+        let (cx, image) = (op.context(), op.operand(self.input));
+        let ty = Type::tensor(&self.sizes, image.ty().element(), None);
+        let groups: Vec<Attr> = groups
+            .iter()
+            .map(|group| Attr::array(cx, &group.iter().map(|d| Attr::i64(cx, *d)).collect::<Vec<_>>()))
+            .collect();
+        let spec = OpSpec::new(ops::tensor::EXPAND_SHAPE, op.location()).operands(&[image]).results(&[ty]);
+        let spec = spec.attr("reassociation", Attr::array(cx, &groups));
+        Ok(rw.create(spec.attr("static_output_shape", Attr::dense_i64(cx, &self.sizes)))?.result(0))
     }
 
     /// The image with a dimension for each loop that indexes it.

@@ -287,6 +287,8 @@ fn strided_and_short_lines_are_unfolded() {
         // Long lines, of which vectors are picked; and lines of half a vector.
         (conv(planes, 2, ["1x8x31x99", "32x8x3x3", "1x32x15x49"]), None),
         (conv(planes, 1, ["1x64x9x10", "32x64x3x3", "1x32x7x8"]), None),
+        // Windows of one element.
+        (conv(planes, 1, ["2x20x19x5", "130x20x1x1", "2x130x19x5"]), None),
         // Vectors of channels.
         (conv("conv_2d_nhwc_hwcf", 2, ["1x31x29x8", "3x3x8x32", "1x15x14x32"]), None),
     ] {

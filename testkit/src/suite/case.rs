@@ -30,6 +30,8 @@ pub struct Case {
     pub dispatches: Option<u32>,
     /// Dispatches of one run on a GPU, where fusion promises another number there.
     pub gpu_dispatches: Option<u32>,
+    /// On a CPU, how many more there may be: what a factor is laid out by, once for all tasks.
+    pub more_on_cpus: u32,
     /// Copies of one run, where bufferization promises a number.
     pub copies: Option<u32>,
     /// Innermost iterations, for the choice of a quick sample.
@@ -51,6 +53,7 @@ impl Case {
             tolerance,
             dispatches: None,
             gpu_dispatches: None,
+            more_on_cpus: 0,
             copies: Some(0),
             work,
         }
@@ -65,6 +68,7 @@ impl Case {
             tolerance: USUAL,
             dispatches: None,
             gpu_dispatches: None,
+            more_on_cpus: 0,
             copies: None,
             work,
         }
@@ -76,6 +80,10 @@ impl Case {
     /// Promises another number of dispatches on GPUs.
     pub(super) fn on_gpus(self, dispatches: u32) -> Self {
         Self { gpu_dispatches: Some(dispatches), ..self }
+    }
+    /// Allows a dispatch more on CPUs, which lays out a factor once for all tasks (panels of columns, windows).
+    pub(super) fn laid_out_on_cpus(self) -> Self {
+        Self { more_on_cpus: 1, ..self }
     }
     /// Without an expected number of copies.
     pub(super) fn may_copy(self) -> Self {

@@ -78,6 +78,8 @@ fn case(name: &str, m: usize, n: usize, k: usize, operands: Operands, epilogue: 
         tolerance: Tolerance { absolute: 1e-5 + 2e-7 * k as f64, relative: 1e-4 },
         dispatches: Some(1),
         gpu_dispatches: None,
+        // Each task of 128 rows would copy its columns.
+        more_on_cpus: u32::from(m >= 512),
         copies: Some(0),
         work: (m * n * k) as u64,
     }

@@ -260,8 +260,10 @@ fn check(case: &Case, run: &Run, expected: &[HostTensor], submits: u64) -> Resul
     }
     let Some(cost) = run.cost else { return Ok(worst) };
     let on_gpu = case.gpu_dispatches.filter(|_| submits > 0);
+    let more = if submits == 0 { u64::from(case.more_on_cpus) } else { 0 };
+    let dispatches = on_gpu.or(case.dispatches).map(u64::from);
     let allowed = Cost {
-        dispatches: on_gpu.or(case.dispatches).map_or(cost.dispatches, u64::from),
+        dispatches: dispatches.map_or(cost.dispatches, |least| cost.dispatches.clamp(least, least + more)),
         copies: case.copies.map_or(cost.copies, u64::from),
         // A run that waits for a scalar submits its commands so far.
         submits: if case.dispatches.is_some() { submits } else { cost.submits },

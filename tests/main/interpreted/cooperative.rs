@@ -118,7 +118,17 @@ fn case_of(name: &str, p: text::Program, result: &text::Value, work: usize) -> C
     let (text, inputs) = p.finish(&[result]);
     let tolerance = Tolerance { absolute: 2e-3, relative: 2e-3 };
     let name = format!("widened/{name}");
-    Case { name, text, inputs, tolerance, dispatches: None, gpu_dispatches: None, copies: Some(0), work: work as u64 }
+    Case {
+        name,
+        text,
+        inputs,
+        tolerance,
+        dispatches: None,
+        gpu_dispatches: None,
+        more_on_cpus: 0,
+        copies: Some(0),
+        work: work as u64,
+    }
 }
 
 /// As many tiles of 128 as all units of the device need, with ragged edges of rows, columns and reduction.
