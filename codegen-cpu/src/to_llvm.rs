@@ -13,7 +13,7 @@ use crate::{
 use monopour_contract::RuntimeFunction;
 use monopour_ir::ops;
 use monopour_ir::{
-    Diagnostics, Module, Op, Rewriter, WalkOrder, apply_named_sequence, open_collapses, open_dynamic_expansions,
+    Diagnostics, Module, Op, Rewriter, Value, WalkOrder, apply_named_sequence, open_collapses, open_dynamic_expansions,
     run_passes,
 };
 use monopour_program::CpuTarget;
@@ -31,6 +31,20 @@ const STRUCTURE: &str = "builtin.module(func.func(lower-vector-mask,convert-vect
 const TO_LLVM: &str = "builtin.module(convert-vector-to-llvm,finalize-memref-to-llvm,convert-math-to-llvm,convert-index-to-llvm,\
     convert-arith-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},\
     reconcile-unrealized-casts,canonicalize,cse)";
+
+/// Ops on vectors of one dimension that MLIR lowers as they are.
+const SINGLE: [&str; 10] = [
+    ops::vector::BITCAST,
+    ops::vector::BROADCAST,
+    ops::vector::EXTRACT,
+    ops::vector::EXTRACT_STRIDED_SLICE,
+    ops::vector::FMA,
+    ops::vector::FROM_ELEMENTS,
+    ops::vector::INSERT,
+    ops::vector::LOAD,
+    ops::vector::SHUFFLE,
+    ops::vector::STORE,
+];
 
 /// Dialects that the pipelines lower.
 const DIALECTS: [&str; 13] =
@@ -57,7 +71,7 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     vectorize::run(&lowered, target)?;
     loop_order::run(&lowered)?;
     run_passes(lowered.op(), LINALG)?;
-    if !kernels.is_empty() {
+    if has_rows(&lowered) {
         let script = Module::parse(module.context(), LOWER_VECTORS.as_bytes(), "lower_vectors.mlir")?;
         apply_named_sequence(lowered.op(), &script, "__transform_main")?;
     }
@@ -72,6 +86,18 @@ pub fn run<'c>(module: &Module<'c>, target: &CpuTarget) -> Result<Module<'c>, Di
     abi::add_entries(&lowered, &kernels)?;
     lowered.op().verify_with_diagnostics()?;
     Ok(lowered)
+}
+
+/// Whether there is a vector op that [`LOWER_VECTORS`] takes apart. Vectorized loops have none; the script's patterns alone
+/// take 5 ms.
+fn has_rows(module: &Module) -> bool {
+    let mut found = false;
+    module.op().walk(WalkOrder::Pre, |op| {
+        let is_single = |value: Value| value.ty().as_vector().is_none_or(|vector| vector.shape.len() == 1);
+        let mut values = op.operands().into_iter().chain(op.results());
+        found |= op.dialect() == "vector" && !(SINGLE.contains(&op.name()) && values.all(is_single));
+    });
+    found
 }
 
 fn collect_kernels<'c>(
