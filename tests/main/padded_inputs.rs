@@ -179,3 +179,57 @@ fn volumes_are_padded_by_tiles() {
         assert_eq!(counts, (1, 0));
     }
 }
+
+/// A product by groups, whose channels are shuffled and padded for windows of each channel.
+const SHUFFLED: &str = "
+#product = affine_map<(g, o, p, k) -> (g, k, p)>
+#filter = affine_map<(g, o, p, k) -> (g, o, k)>
+#out = affine_map<(g, o, p, k) -> (g, o, p)>
+#all = affine_map<(g, o, p) -> (g, o, p)>
+#turned = affine_map<(g, o, p) -> (o, g, p)>
+func.func @main(%x: tensor<4x16x784xf32>, %w: tensor<4x16x16xf32>, %v: tensor<64x3x3xf32>) -> tensor<64x28x28xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x16x784xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x16x784xf32>) -> tensor<4x16x784xf32>
+  %y = linalg.generic {indexing_maps = [#product, #filter, #out],
+      iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\"]}
+    ins(%x, %w : tensor<4x16x784xf32>, tensor<4x16x16xf32>) outs(%f : tensor<4x16x784xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<4x16x784xf32>
+  %te = tensor.empty() : tensor<16x4x784xf32>
+  %t = linalg.generic {indexing_maps = [#all, #turned], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]}
+    ins(%y : tensor<4x16x784xf32>) outs(%te : tensor<16x4x784xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.maximumf %a, %zero : f32
+    linalg.yield %s : f32
+  } -> tensor<16x4x784xf32>
+  %whole = tensor.expand_shape %t [[0], [1], [2, 3]] output_shape [16, 4, 28, 28]
+    : tensor<16x4x784xf32> into tensor<16x4x28x28xf32>
+  %image = tensor.collapse_shape %whole [[0, 1], [2], [3]] : tensor<16x4x28x28xf32> into tensor<64x28x28xf32>
+  %p = tensor.pad %image low[0, 1, 1] high[0, 1, 1] {
+  ^bb0(%c: index, %i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<64x28x28xf32> to tensor<64x30x30xf32>
+  %de = tensor.empty() : tensor<64x28x28xf32>
+  %df = linalg.fill ins(%zero : f32) outs(%de : tensor<64x28x28xf32>) -> tensor<64x28x28xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(c, y, x, i, j) -> (c, y + i, x + j)>,
+      affine_map<(c, y, x, i, j) -> (c, i, j)>, affine_map<(c, y, x, i, j) -> (c, y, x)>],
+      iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\", \"reduction\"]}
+    ins(%p, %v : tensor<64x30x30xf32>, tensor<64x3x3xf32>) outs(%df : tensor<64x28x28xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<64x28x28xf32>
+  return %d : tensor<64x28x28xf32>
+}";
+
+#[test]
+fn groups_of_channels_are_padded_by_tiles_on_cpus() {
+    let shapes: [&[u64]; 3] = [&[4, 16, 784], &[4, 16, 16], &[64, 3, 3]];
+    let inputs = shapes.map(|shape| f32s(shape, &ramp(shape.iter().product::<u64>() as usize)));
+    assert_eq!(compare(SHUFFLED, &inputs, cpus()), [(2, 0)]);
+}
