@@ -1,10 +1,12 @@
 //! The threads of the CPU target.
 //!
-//! The caller of a run computes too; the others wait for its dispatches, awake for [`AWAKE`] after the last one, then
-//! asleep. Waking a thread costs the caller 2 to 5 µs, and it takes the thread some 50 µs to begin. So a dispatch is
-//! shared if its tasks, by their time in earlier runs, take longer than that, or little longer than handing them over
-//! while the others are awake; and a run whose dispatches took long together wakes others when it begins, as many as it
-//! may have work for. Which thread computes a task never changes its result: tasks write disjoint elements.
+//! The caller of a run computes too; the others wait for its dispatches, awake for [`AWAKE_IN_RUN`] after the last one, or
+//! [`AWAKE`] once the run has ended; then asleep. Waking a thread costs the caller 2 to 5 µs, and it takes the thread some
+//! 50 µs to begin. So a dispatch is shared if its tasks, by their time in earlier runs, take longer than that, or little
+//! longer than handing them over while the others are awake; and a run whose dispatches took long together wakes others when
+//! it begins, as many as it may have work for. Each thread has its own range of a dispatch's tasks (`job`), and begins on
+//! another core than the caller's (`placement`). Which thread computes a task never changes its result: tasks write disjoint
+//! elements.
 
 mod job;
 mod placement;
