@@ -4,9 +4,9 @@
 usage: cpu_kernels.py DIR [NAME ...] [--most 10] [--repeat 9] [--write docs/measurements/cpu-kernels.md]
 DIR is what scripts/onnx-models/write.py wrote. What a kernel computes is read from the IR of the phase outline: a task's iterations
 of each op times the tasks of a dispatch. A multiplication whose result is added is one multiply-add; any other op of a body takes
-as long as one. Its bytes are those of its buffers, each once. The bound is the longer of both at the machine's rates, measured before: FMAs of
+as long as one. Its bytes are those of its buffers, each once (too many for a gather, which reads some rows). The bound is the longer of both at the machine's rates, measured before: FMAs of
 f32 in registers (four for integers of 8 bits), and reads, of memory where the model's buffers together exceed the last cache, else
-of a buffer that stays there. Models with kernels of dynamic sizes are left out. The binary is MONOPOUR, or target/release/monopour;
+of a buffer that stays there. Kernels with tasks of several sizes have no bound here, and models of such kernels alone are left out. The binary is MONOPOUR, or target/release/monopour;
 that of the machine's measures is PEERS_RUST, or target/peers-rust/release/monopour-peers (`make bench-cpu` builds it)."""
 import argparse
 import collections
@@ -26,6 +26,7 @@ import ops
 RUST = os.environ.get("PEERS_RUST", str(ops.ROOT / "target/peers-rust/release/monopour-peers"))
 LAST_CACHE = 32 << 20
 BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "index": 64, "i32": 32, "ui8": 8, "i8": 8, "i4": 4, "i1": 8, "i16": 16}
+PLAIN = ("fill", "copy", "transpose", "broadcast", "yield", "index")
 MOVES = ("yield", "constant", "ext", "trunc", "fp", "index", "extract", "cast", "sitofp", "uitofp", "select", "cmp")
 
 
@@ -73,6 +74,13 @@ def iterations(line, maps):
     return None if None in extents else math.prod(extents)
 
 
+def products(line):
+    """Multiply-adds of a matmul or batch_matmul."""
+    types = re.findall(r"memref<[^>]*?(?:strided<[^>]*>)?>", line[line.index("ins("):])
+    extents = shape(types[0])[0] + shape(types[1])[0][-1:]
+    return None if None in extents else math.prod(extents)
+
+
 def kernels(text):
     """Per kernel: multiply-adds of a task and the bytes of its buffers; None where a size is not known."""
     maps = {"affine_map<() -> ()>": []} | {m[1]: re.split(r", (?![^(]*\))", m[2]) for m in re.finditer(r"^(#map\d*) = affine_map<\([^)]*\) -> \((.*)\)>$", text, re.M)}
@@ -91,6 +99,9 @@ def kernels(text):
                 fmas = None if fmas is None or count is None else fmas + count * cost
                 narrow |= "xi8" in line and "reduction" in line
                 n = end
+            elif named := re.match(r"\s*linalg\.(\w+)", line):
+                count = products(line) if named[1] in ("matmul", "batch_matmul") else 0 if named[1] in PLAIN else None
+                fmas = None if fmas is None or count is None else fmas + count
             n += 1
         known = fmas is not None and all(None not in shape(a)[0] for a in arguments)
         found[name] = (fmas, narrow, sum(size(a) for a in arguments)) if known else None
@@ -134,11 +145,16 @@ def table(model, most, repeat, rates):
     read = rates["memory"] if all_bytes > LAST_CACHE else rates["cache"]
     total = sum(us * n for us, n in times.values())
     longest = sorted(times, key=lambda name: -times[name][0] * times[name][1])[:most]
-    if any(known.get(name) is None or tasks.get(name) is None for name in longest):
+    is_known = lambda name: known.get(name) is not None and tasks.get(name) is not None
+    if not any(map(is_known, longest)):
         return None
     rows, bound_us, spent = [], 0, 0
     for name in longest:
-        (us, n), (fmas, narrow, held) = times[name], known[name]
+        us, n = times[name]
+        if not is_known(name):
+            rows.append(f"| {name} | {n} | {us * n / total:.0%} | {us:.1f} | | | | sizes that a task decides | |")
+            continue
+        fmas, narrow, held = known[name]
         compute = fmas * tasks[name] / (rates["fma"] * (4 if narrow else 1)) / 1e3
         memory = held / read / 1e3
         bound = max(compute, memory)
@@ -170,7 +186,7 @@ def main():
             left_out.append(model.name)
             continue
         rows, reached, share = found
-        out += ["", f"## {model.name}", "", f"These take {share:.0%} of the time of all kernels, and their bounds {reached:.0%} of that.", "",
+        out += ["", f"## {model.name}", "", f"Those with a bound take {share:.0%} of the time of all kernels, and their bounds {reached:.0%} of that.", "",
                 "| kernel | dispatches | of the time | us | M multiply-adds | MB | bound, us | by | reached |", "|---|---|---|---|---|---|---|---|---|", *rows]
     if left_out:
         out += ["", f"Of dynamic sizes, left out: {', '.join(left_out)}."]
