@@ -195,6 +195,13 @@ impl Backend for Monopour {
         u64::from(self.device.description().is_some())
     }
 
+    fn lanes(&self) -> Option<usize> {
+        match &self.target {
+            TargetDescription::Cpu(cpu) => Some(cpu.vector_bits as usize / 32),
+            TargetDescription::Gpu(_) => None,
+        }
+    }
+
     fn ignores(&self) -> &[(&str, &str)] {
         self.ignores
     }

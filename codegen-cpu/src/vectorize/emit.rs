@@ -270,9 +270,7 @@ impl<'c> Emit<'c> {
         let address = self.address_as_index(operand.value, &subscripts);
         let (line, zero) = (self.index(CACHE_LINE_BYTES), self.index(0));
         let within = self.op(ops::arith::REMUI, &[address, line], Type::index(self.cx));
-        let spec = OpSpec::new(ops::arith::CMPI, self.loc).operands(&[within, zero]);
-        let spec = spec.results(&[Type::integer(self.cx, 1)]).attr("predicate", CmpIPredicate::Eq.to_attr(self.cx));
-        self.create(spec).result(0)
+        self.compare_indices(CmpIPredicate::Eq, within, zero)
     }
 
     fn address_as_index(&mut self, memref: Value<'c>, subscripts: &[Value<'c>]) -> Value<'c> {
@@ -453,9 +451,12 @@ impl<'c> Emit<'c> {
     pub(super) fn is_at_most(&mut self, l: &Loop<'c>, most: i64) -> Value<'c> {
         let extent = self.extent(l);
         let (extent, most) = (self.bound(extent), self.index(most));
-        let spec = OpSpec::new(ops::arith::CMPI, self.loc).operands(&[extent, most]);
-        let spec = spec.results(&[Type::integer(self.cx, 1)]).attr("predicate", CmpIPredicate::Ule.to_attr(self.cx));
-        self.create(spec).result(0)
+        self.compare_indices(CmpIPredicate::Ule, extent, most)
+    }
+
+    fn compare_indices(&mut self, predicate: CmpIPredicate, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        let spec = OpSpec::new(ops::arith::CMPI, self.loc).operands(&[a, b]).results(&[Type::integer(self.cx, 1)]);
+        self.create(spec.attr("predicate", predicate.to_attr(self.cx))).result(0)
     }
 
     /// `scf.if` without results.

@@ -15,6 +15,34 @@ pub(super) const HALF: Tolerance = Tolerance { absolute: 2e-3, relative: 2e-3 };
 /// That of bf16: 2^-8 of a value.
 pub(super) const BRAIN: Tolerance = Tolerance { absolute: 1e-2, relative: 1e-2 };
 
+/// What a CPU lays out for all tasks by a dispatch of its own, where its registers ask for it.
+#[derive(Clone, Copy, Debug)]
+pub enum LaidOut {
+    /// Columns of a factor, to panels (of a product of 512 rows and more).
+    Columns {
+        /// Their number.
+        count: usize,
+        /// Terms of each sum.
+        depth: usize,
+    },
+    /// Windows of an image with lines of so many elements.
+    Lines(usize),
+}
+
+impl LaidOut {
+    /// Whether a CPU does that whose registers hold so many elements.
+    pub(super) fn happens(self, lanes: usize) -> bool {
+        match self {
+            LaidOut::Columns { count, depth } => {
+                // Panels of two registers, or of one.
+                let width = [2 * lanes, lanes].into_iter().find(|width| count.is_multiple_of(*width));
+                width.is_some_and(|width| depth > width)
+            }
+            LaidOut::Lines(length) => length < lanes / 2,
+        }
+    }
+}
+
 /// One program of the suite.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -30,8 +58,8 @@ pub struct Case {
     pub dispatches: Option<u32>,
     /// Dispatches of one run on a GPU, where fusion promises another number there.
     pub gpu_dispatches: Option<u32>,
-    /// On a CPU, how many more there may be: what a factor is laid out by, once for all tasks.
-    pub more_on_cpus: u32,
+    /// What a CPU may lay out by one dispatch more, once for all tasks.
+    pub laid_out: Option<LaidOut>,
     /// Copies of one run, where bufferization promises a number.
     pub copies: Option<u32>,
     /// Innermost iterations, for the choice of a quick sample.
@@ -53,7 +81,7 @@ impl Case {
             tolerance,
             dispatches: None,
             gpu_dispatches: None,
-            more_on_cpus: 0,
+            laid_out: None,
             copies: Some(0),
             work,
         }
@@ -68,7 +96,7 @@ impl Case {
             tolerance: USUAL,
             dispatches: None,
             gpu_dispatches: None,
-            more_on_cpus: 0,
+            laid_out: None,
             copies: None,
             work,
         }
@@ -81,9 +109,9 @@ impl Case {
     pub(super) fn on_gpus(self, dispatches: u32) -> Self {
         Self { gpu_dispatches: Some(dispatches), ..self }
     }
-    /// Allows a dispatch more on CPUs, which lays out a factor once for all tasks (panels of columns, windows).
-    pub(super) fn laid_out_on_cpus(self) -> Self {
-        Self { more_on_cpus: 1, ..self }
+    /// Promises a dispatch more on CPUs that lay something out.
+    pub(super) fn laid_out(self, what: LaidOut) -> Self {
+        Self { laid_out: Some(what), ..self }
     }
     /// Without an expected number of copies.
     pub(super) fn may_copy(self) -> Self {

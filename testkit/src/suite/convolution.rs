@@ -1,6 +1,6 @@
 //! Convolutions and pooling: layouts, strides, dilations, unit channels, epilogues.
 
-use super::case::{Case, by};
+use super::case::{Case, LaidOut, by};
 use crate::host_tensor::Dtype;
 use crate::text::{Input, Program, Value};
 use monopour_ir::ops;
@@ -95,8 +95,9 @@ fn conv(op: &str, n: usize, [h, w]: [usize; 2], [c, f]: [usize; 2], win: Window)
     let r = p.named(&attributes(op, win, 2), &[&x, &filter], &init);
     let name = format!("convolution/{op}/{}_{}_s{}_d{}", by(x.shape()), by(filter.shape()), win.stride, win.dilation);
     let case = Case::new(name, p, &[&r]).dispatches(1).within(5e-5, 5e-5);
-    // Lines shorter than half a vector have their windows unfolded.
-    if op == "conv_2d_nchw_fchw" && k > 1 && w < 8 { case.laid_out_on_cpus() } else { case }
+    // Windows of several elements that enough channels share, in lines shorter than half a register.
+    let is_unfolded = op == "conv_2d_nchw_fchw" && k > 1 && win.stride == 1 && f >= 16;
+    if is_unfolded && n * f * h * w * c * k * k >= 1 << 18 { case.laid_out(LaidOut::Lines(w)) } else { case }
 }
 
 fn depthwise(op: &str, n: usize, [h, w]: [usize; 2], c: usize, win: Window) -> Case {

@@ -110,7 +110,7 @@ fn case(name: &str, shape: &[usize], links: &[Link]) -> Case {
         tolerance: Tolerance { absolute: 1e-6, relative: 1e-5 },
         dispatches: Some(1),
         gpu_dispatches: None,
-        more_on_cpus: 0,
+        laid_out: None,
         copies: Some(0),
         work: shape.iter().product::<usize>() as u64,
     }

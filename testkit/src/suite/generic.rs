@@ -186,7 +186,7 @@ fn case(g: &Generic<'_>) -> Case {
         tolerance: Tolerance { absolute: 1e-5, relative: 1e-5 },
         dispatches: Some(1),
         gpu_dispatches: None,
-        more_on_cpus: 0,
+        laid_out: None,
         copies: Some(0),
         work: inputs.iter().map(|s| s.iter().product::<usize>() as u64).sum(),
     }

@@ -1,6 +1,6 @@
 //! Matrix products with epilogues, at sizes that are no multiples of a tile.
 
-use super::case::{Case, f32_inputs, function, tensor};
+use super::case::{Case, LaidOut, f32_inputs, function, tensor};
 use crate::approx::Tolerance;
 use std::fmt::Write;
 
@@ -79,7 +79,7 @@ fn case(name: &str, m: usize, n: usize, k: usize, operands: Operands, epilogue: 
         dispatches: Some(1),
         gpu_dispatches: None,
         // Each task of 128 rows would copy its columns.
-        more_on_cpus: u32::from(m >= 512),
+        laid_out: (m >= 512).then_some(LaidOut::Columns { count: n, depth: k }),
         copies: Some(0),
         work: (m * n * k) as u64,
     }

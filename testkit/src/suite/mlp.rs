@@ -49,7 +49,7 @@ fn case(sizes: &[usize]) -> Case {
         tolerance: Tolerance { absolute: 1e-2, relative: 1e-4 },
         dispatches: Some(widths.len() as u32 - 1),
         gpu_dispatches: None,
-        more_on_cpus: 0,
+        laid_out: None,
         copies: Some(0),
         work,
     }

@@ -43,8 +43,8 @@ mod widened;
 use crate::approx::{compare, worst_error};
 use crate::host_tensor::HostTensor;
 use crate::random::Rng;
-pub use case::Case;
 use case::{BRAIN, HALF};
+pub use case::{Case, LaidOut};
 pub use rows::{layer_norm, softmax};
 use std::collections::BTreeMap;
 
@@ -85,6 +85,10 @@ pub trait Backend {
     fn run(&mut self, case: &Case, inputs: &[HostTensor]) -> Result<Run, String>;
     /// Allowed submissions of a run.
     fn submits(&self) -> u64;
+    /// Elements of f32 in a register of a CPU; `None` on other devices.
+    fn lanes(&self) -> Option<usize> {
+        None
+    }
     /// Cases known to fail, each with its reason; a name that ends in `*` is a prefix. One that passes is a failure, so that
     /// the list stays true.
     fn ignores(&self) -> &[(&str, &str)] {
@@ -231,7 +235,7 @@ pub fn run(backends: &mut [Box<dyn Backend>], cases: &[Case]) -> Report {
             }
         };
         for backend in backends.iter_mut() {
-            let outcome = backend.run(case, &inputs).and_then(|run| check(case, &run, &expected, backend.submits()));
+            let outcome = backend.run(case, &inputs).and_then(|run| check(case, &run, &expected, &**backend));
             let covers =
                 |name: &str| name.strip_suffix('*').map_or(name == case.name, |start| case.name.starts_with(start));
             let ignored =
@@ -249,7 +253,8 @@ pub fn run(backends: &mut [Box<dyn Backend>], cases: &[Case]) -> Report {
 }
 
 /// The worst error of the results, or the failure.
-fn check(case: &Case, run: &Run, expected: &[HostTensor], submits: u64) -> Result<f64, String> {
+fn check(case: &Case, run: &Run, expected: &[HostTensor], backend: &dyn Backend) -> Result<f64, String> {
+    let (submits, lanes) = (backend.submits(), backend.lanes());
     if run.outputs.len() != expected.len() {
         return Err(format!("{} results, expected {}", run.outputs.len(), expected.len()));
     }
@@ -260,10 +265,9 @@ fn check(case: &Case, run: &Run, expected: &[HostTensor], submits: u64) -> Resul
     }
     let Some(cost) = run.cost else { return Ok(worst) };
     let on_gpu = case.gpu_dispatches.filter(|_| submits > 0);
-    let more = if submits == 0 { u64::from(case.more_on_cpus) } else { 0 };
-    let dispatches = on_gpu.or(case.dispatches).map(u64::from);
+    let laid_out = case.laid_out.zip(lanes).is_some_and(|(what, lanes)| what.happens(lanes));
     let allowed = Cost {
-        dispatches: dispatches.map_or(cost.dispatches, |least| cost.dispatches.clamp(least, least + more)),
+        dispatches: on_gpu.or(case.dispatches).map_or(cost.dispatches, |count| u64::from(count) + u64::from(laid_out)),
         copies: case.copies.map_or(cost.copies, u64::from),
         // A run that waits for a scalar submits its commands so far.
         submits: if case.dispatches.is_some() { submits } else { cost.submits },

@@ -125,7 +125,7 @@ fn case_of(name: &str, p: text::Program, result: &text::Value, work: usize) -> C
         tolerance,
         dispatches: None,
         gpu_dispatches: None,
-        more_on_cpus: 0,
+        laid_out: None,
         copies: Some(0),
         work: work as u64,
     }
