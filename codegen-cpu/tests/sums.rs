@@ -46,3 +46,26 @@ fn no_element_of_an_image_is_looked_up_by_divisions() {
     let ir = optimized(&Case::new(&loops, "z,y,x c,z,y,x c", PRODUCT, |x, o| o + x[0] * x[1]));
     assert!(ir.contains("load <") && !ir.contains("urem") && !ir.contains("udiv"), "{ir}");
 }
+
+/// Each row adds up as it would beside another one.
+#[test]
+fn rows_of_large_matrices_are_read_one_after_the_other() {
+    let case = |rows: usize, k: usize| Case::new(&[('i', rows), ('K', k)], "i,k k i", PRODUCT, |x, o| o + x[0] * x[1]);
+    // Floats of 16 and 32 bits; rows that end with a part of a vector, and too few rows.
+    let sizes = [(700, 768), (701, 771), (300, 1031), (64, 768)];
+    let cases = sizes.into_iter().flat_map(|(rows, k)| [case(rows, k), case(rows, k).narrow()]);
+    check(&cases.collect::<Vec<_>>(), 2e-4);
+    let fetches = |case: &Case| optimized(case).contains("@llvm.prefetch");
+    let sums = |case: &Case| optimized(case).matches("= phi <16 x float>").count();
+    assert!(fetches(&case(700, 768).narrow()) && !fetches(&case(700, 768)) && !fetches(&case(64, 768).narrow()));
+    assert_eq!([case(700, 768).narrow(), case(700, 768), case(64, 768)].map(|case| sums(&case)), [4, 4, 8]);
+}
+
+/// A vector times rows of 16 bits fetches the next ones.
+#[test]
+fn rows_of_16_bits_times_a_vector_are_fetched_ahead() {
+    let case = |k: usize, n: usize| Case::new(&[('j', n), ('K', k)], "k k,j j", PRODUCT, |x, o| o + x[0] * x[1]);
+    check(&[case(300, 1024).narrow(), case(37, 200).narrow(), case(37, 200)], 1e-4);
+    let fetches = |case: &Case| optimized(case).contains("@llvm.prefetch");
+    assert!(fetches(&case(300, 1024).narrow()) && !fetches(&case(300, 1024)));
+}

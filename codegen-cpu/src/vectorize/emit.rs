@@ -16,6 +16,9 @@ pub(super) const CACHE_LINE_BYTES: i64 = 64;
 /// Least bytes of a vector that is stored past the caches.
 const LEAST_PAST_BYTES: i64 = 16;
 
+/// Bytes of the shortest elements of a streamed matrix that the prefetcher alone keeps up with.
+pub(super) const WIDE_ELEMENT_BYTES: i64 = 4;
+
 /// Bytes of an operand's element.
 pub(super) fn element_bytes(operand: &Operand) -> i64 {
     operand.element().element_size_bytes().map_or(8, |bytes| bytes as i64)
