@@ -13,6 +13,8 @@
 //! Where `%p` is infinite or NaN, so is the quotient; where there is no error, `%p` has the right sign of zero.
 //! Limits: f32; divisors between 2^-60 and 2^60; CPUs with a fused multiply-add.
 //!
+//! Where that integer is stored in few bits: `stored`.
+//!
 //! A bound that is no NaN:
 //!
 //! ```text
@@ -21,16 +23,24 @@
 //!
 //! Both give `c` for a NaN. x86 has an instruction for the second form; LLVM makes four of the first.
 
+mod stored;
+
 use crate::abi;
 use crate::math::has_fma;
 use monopour_ir::typed::arith::CmpFPredicate;
-use monopour_ir::{Attr, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value, ops};
+use monopour_ir::{Attr, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type, Value, ops};
 use monopour_program::CpuTarget;
+use stored::Stored;
 
 /// Rewrites such ops of all kernels.
 pub(crate) fn run(module: &Module, cpu: &CpuTarget) {
     let mut rw = Rewriter::new(module.context());
     for kernel in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
+        for op in [ops::arith::FPTOUI, ops::arith::FPTOSI].into_iter().flat_map(|name| kernel.find_all(name)) {
+            if let Some(found) = Stored::of(op).filter(|_| has_fma(cpu)) {
+                found.rewrite(&mut rw);
+            }
+        }
         for (name, predicate) in [(ops::arith::MAXNUMF, CmpFPredicate::Ogt), (ops::arith::MINNUMF, CmpFPredicate::Olt)]
         {
             kernel.find_all(name).into_iter().for_each(|op| bound(&mut rw, op, predicate));
@@ -52,13 +62,10 @@ fn number(value: Value) -> Option<f64> {
 fn bound<'c>(rw: &mut Rewriter<'c>, op: Op<'c>, predicate: CmpFPredicate) {
     let constant = (0..2).find(|i| number(op.operand(*i)).is_some_and(|number| !number.is_nan()));
     let Some(constant) = constant else { return };
-    let (x, c, loc) = (op.operand(1 - constant), op.operand(constant), op.location());
-    rw.set_point(InsertionPoint::Before(op));
-    let spec = OpSpec::new(ops::arith::CMPF, loc).operands(&[x, c]).results(&[Type::integer(op.context(), 1)]);
-    let spec = spec.attr("predicate", predicate.to_attr(op.context()));
-    let beyond = rw.create(spec).expect("invariant: a comparison of floats builds").result(0);
-    let spec = OpSpec::new(ops::arith::SELECT, loc).operands(&[beyond, x, c]).results(&[x.ty()]);
-    let chosen = rw.create(spec).expect("invariant: a choice of floats builds").result(0);
+    let (x, c) = (op.operand(1 - constant), op.operand(constant));
+    let mut make = Maker::before(rw, op);
+    let beyond = make.compare(predicate, x, c);
+    let chosen = make.op(ops::arith::SELECT, &[beyond, x, c], x.ty());
     rw.replace_op(op, &[chosen]);
 }
 
@@ -72,24 +79,59 @@ fn divisor(op: Op) -> Option<f32> {
 }
 
 fn rewrite<'c>(rw: &mut Rewriter<'c>, op: Op<'c>, divisor: f32) {
-    let (loc, x, c) = (op.location(), op.operand(0), op.operand(1));
-    let (cx, f32) = (op.context(), Type::f32(op.context()));
-    rw.set_point(InsertionPoint::Before(op));
-    let mut make = |spec: OpSpec<'c, '_>| rw.create(spec).expect("invariant: an op of floats builds").result(0);
-    let mut constant = |value: f32| {
-        let value = Attr::float(f32, f64::from(value));
-        make(OpSpec::new(ops::arith::CONSTANT, loc).results(&[f32]).attr("value", value))
-    };
-    let (reciprocal, zero) = (constant(1.0 / divisor), constant(0.0));
-    let mut op_of = |name, operands: &[Value<'c>]| make(OpSpec::new(name, loc).operands(operands).results(&[f32]));
-    let product = op_of(ops::arith::MULF, &[x, reciprocal]);
-    let negated = op_of(ops::arith::NEGF, &[product]);
-    let error = op_of(ops::math::FMA, &[negated, c, x]);
-    let quotient = op_of(ops::math::FMA, &[error, reciprocal, product]);
+    let mut make = Maker::before(rw, op);
+    let [product, error, quotient] = make.quotient(op.operand(0), divisor);
     // NaN for an infinite error; ordered and not equal is a finite one that is not 0.
-    let nothing = op_of(ops::arith::MULF, &[error, zero]);
-    let spec = OpSpec::new(ops::arith::CMPF, loc).operands(&[error, nothing]).results(&[Type::integer(cx, 1)]);
-    let counts = make(spec.attr("predicate", CmpFPredicate::One.to_attr(cx)));
-    let chosen = make(OpSpec::new(ops::arith::SELECT, loc).operands(&[counts, quotient, product]).results(&[f32]));
+    let zero = make.number(0.0);
+    let nothing = make.float(ops::arith::MULF, &[error, zero]);
+    let counts = make.compare(CmpFPredicate::One, error, nothing);
+    let chosen = make.float(ops::arith::SELECT, &[counts, quotient, product]);
     rw.replace_op(op, &[chosen]);
+}
+
+/// Makes ops of numbers.
+struct Maker<'c, 'a> {
+    rw: &'a mut Rewriter<'c>,
+    loc: Location<'c>,
+    f32: Type<'c>,
+}
+
+impl<'c, 'a> Maker<'c, 'a> {
+    fn before(rw: &'a mut Rewriter<'c>, op: Op<'c>) -> Self {
+        rw.set_point(InsertionPoint::Before(op));
+        let f32 = Type::f32(rw.context());
+        Self { rw, loc: op.location(), f32 }
+    }
+
+    fn make(&mut self, spec: OpSpec<'c, '_>) -> Value<'c> {
+        self.rw.create(spec).expect("invariant: an op of numbers builds").result(0)
+    }
+
+    fn op(&mut self, name: &'static str, operands: &[Value<'c>], ty: Type<'c>) -> Value<'c> {
+        self.make(OpSpec::new(name, self.loc).operands(operands).results(&[ty]))
+    }
+
+    fn float(&mut self, name: &'static str, operands: &[Value<'c>]) -> Value<'c> {
+        self.op(name, operands, self.f32)
+    }
+
+    fn number(&mut self, value: f32) -> Value<'c> {
+        let value = Attr::float(self.f32, f64::from(value));
+        self.make(OpSpec::new(ops::arith::CONSTANT, self.loc).results(&[self.f32]).attr("value", value))
+    }
+
+    fn compare(&mut self, predicate: CmpFPredicate, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        let cx = self.rw.context();
+        let spec = OpSpec::new(ops::arith::CMPF, self.loc).operands(&[a, b]).results(&[Type::integer(cx, 1)]);
+        self.make(spec.attr("predicate", predicate.to_attr(cx)))
+    }
+
+    /// The product with the reciprocal, its error, and where that is finite the quotient.
+    fn quotient(&mut self, x: Value<'c>, divisor: f32) -> [Value<'c>; 3] {
+        let [c, reciprocal] = [divisor, 1.0 / divisor].map(|value| self.number(value));
+        let product = self.float(ops::arith::MULF, &[x, reciprocal]);
+        let negated = self.float(ops::arith::NEGF, &[product]);
+        let error = self.float(ops::math::FMA, &[negated, c, x]);
+        [product, error, self.float(ops::math::FMA, &[error, reciprocal, product])]
+    }
 }

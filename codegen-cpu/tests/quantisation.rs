@@ -79,6 +79,95 @@ fn rounded_quotients_are_those_of_a_division() {
     }
 }
 
+/// `out = min(max(roundeven(x / divisor) + zero_point, low), high)` as integers of 8 bits; what `read` makes of them, where it is
+/// a float `%r`.
+fn stored(name: &str, (divisor, zero_point, signed): (f32, i32, bool), read: &str) -> String {
+    let bits = divisor.to_bits();
+    let (convert, [low, high]) = if signed { ("fptosi", [-128, 127]) } else { ("fptoui", [0, 255]) };
+    let (ty, result) = if read.is_empty() { ("i8", "%i") } else { ("f32", "%r") };
+    let read = read.replace("itofp", if signed { "sitofp" } else { "uitofp" });
+    format!(
+        "func.func private @{name}(%a: memref<{COUNT}xf32>, %o: memref<{COUNT}x{ty}>) attributes {{monopour.kernel = {{class = \"elementwise\"}}}} {{
+  %c = arith.constant 0x{bits:08X} : f32
+  %z = arith.constant {zero_point}.0 : f32
+  %low = arith.constant {low}.0 : f32
+  %high = arith.constant {high}.0 : f32
+  linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]}} ins(%a : memref<{COUNT}xf32>) outs(%o : memref<{COUNT}x{ty}>) {{
+  ^bb0(%x: f32, %s: {ty}):
+    %q = arith.divf %x, %c : f32
+    %n = math.roundeven %q : f32
+    %p = arith.addf %n, %z : f32
+    %m = arith.maxnumf %p, %low : f32
+    %b = arith.minnumf %m, %high : f32
+    %i = arith.{convert} %b : f32 to i8
+    {read}
+    linalg.yield {result} : {ty}
+  }}
+  return
+}}
+"
+    )
+}
+
+#[test]
+fn stored_quotients_are_those_of_a_division() {
+    if !can_run() {
+        return;
+    }
+    let mut cases = vec![];
+    for divisor in [0.023_529_412f32, 1.0, 3.0, 0.99999994, 1.9999999, 7.5e-5, 123456.7, 1e-17, 1e17, 1e30] {
+        for (zero_point, signed) in [(0, false), (0, true), (127, false), (128, false), (-3, true), (255, false)] {
+            cases.push((divisor, zero_point, signed));
+        }
+    }
+    let wide = "%r = arith.itofp %i : i8 to f32";
+    let less = "%w = arith.itofp %i : i8 to f32\n    %r = arith.subf %w, %z : f32";
+    let kernels = cases.iter().enumerate().flat_map(|(i, case)| {
+        [("s", ""), ("w", wide), ("l", less)].map(|(name, read)| stored(&format!("{name}{i}"), *case, read))
+    });
+    let text: String = kernels.collect();
+    for name in ["x86-64", "x86-64-v3", "x86-64-v4", "aarch64"] {
+        let Some(target) = CpuTarget::parse(name).filter(runs) else { continue };
+        let library = Library::load(&compile(&text, &target).unwrap());
+        for (i, (divisor, zero_point, signed)) in cases.iter().enumerate() {
+            let mut x = dividends(*divisor, i as u64);
+            let mut found = vec![0.0f32; COUNT / 4];
+            library.run(&format!("s{i}"), &mut [&mut x, &mut found], &[]);
+            let (mut wide, mut less) = (vec![42.0f32; COUNT], vec![42.0f32; COUNT]);
+            library.run(&format!("w{i}"), &mut [&mut x, &mut wide], &[]);
+            library.run(&format!("l{i}"), &mut [&mut x, &mut less], &[]);
+            let bytes = found.iter().flat_map(|four| four.to_le_bytes());
+            for (((x, byte), wide), less) in x.iter().zip(bytes).zip(wide).zip(less) {
+                let [low, high] = if *signed { [-128.0, 127.0] } else { [0.0, 255.0] };
+                let sum = (x / divisor).round_ties_even() + *zero_point as f32;
+                let expected = if sum.is_nan() { low } else { sum.clamp(low, high) };
+                let found = if *signed { f32::from(byte as i8) } else { f32::from(byte) };
+                assert_eq!(found, expected, "{x:e} / {divisor:e} + {zero_point} on {name}");
+                let floats = [wide, less].map(f32::to_bits);
+                let expected = [expected, expected - *zero_point as f32].map(|x| (x + 0.0).to_bits());
+                assert_eq!(floats, expected, "{x:e} / {divisor:e} + {zero_point} on {name}, as floats");
+            }
+        }
+    }
+}
+
+#[test]
+fn stored_quotients_are_bounded_before_they_are_computed() {
+    let assembly = |text: &str| {
+        let module = format!("func.func @main(%cx: i64) {{ return }}\n{text}");
+        let module = Module::parse(Context::new(), module.as_bytes(), "test.mlir").unwrap();
+        listing(&module, &CpuTarget::parse("x86-64-v4").unwrap(), Listing::Assembly).unwrap()
+    };
+    let text = assembly(&stored("k", (0.1, 0, false), ""));
+    let loops = text.matches("vpmovdb").count();
+    let has = |op: &str| text.matches(op).count();
+    assert_eq!(
+        [has("vmaxps"), has("vminps"), has("vmulps"), has("vfm") + has("vfnm")].map(|n| n / loops),
+        [1, 1, 1, 2]
+    );
+    assert!(!["vrndscale", "vcmp", "vcvttps", "vdivps"].into_iter().any(|op| text.contains(op)), "{text}");
+}
+
 #[test]
 fn quantisation_takes_no_division() {
     let assembly = |divisor, target: &str| {
