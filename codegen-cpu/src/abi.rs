@@ -93,6 +93,12 @@ pub(crate) fn add_entries(module: &Module, kernels: &[(String, KernelSignature)]
         let body_name = format!("{name}.body");
         rewriter.set_attr(body, "sym_name", Attr::string(cx, &body_name));
         rewriter.set_attr(body, "linkage", linkage(cx, "internal"));
+        // Arguments are distinct buffers: what is read of one does not change where another is written.
+        let apart = Attr::parse(cx, "{llvm.noalias}").expect("an attribute of an argument parses");
+        let none = Attr::parse(cx, "{}").expect("no attributes parse");
+        let count = signature.args + signature.scalars.len() + signature.ids;
+        let each: Vec<_> = (0..count).map(|i| if i < signature.args { apart } else { none }).collect();
+        rewriter.set_attr(body, "arg_attrs", Attr::array(cx, &each));
         let entry = entry_function(cx, name, &body_name, signature, body.location())?;
         Builder::new(cx, InsertionPoint::After(body)).insert(entry);
     }
