@@ -16,6 +16,8 @@ use std::fmt;
 const ACCUMULATORS: [i64; 2] = [28, 12];
 /// Independent chains of additions that hide their latency.
 const CHAINS: i64 = 4;
+/// Registers for what rows whose windows overlap read of an image.
+const WINDOW_VECTORS: i64 = 3;
 /// Registers of a vector of a pointwise op.
 const POINTWISE: i64 = 2;
 /// Bits of the longest register of which a half costs as much as the whole.
@@ -209,6 +211,10 @@ fn tile(nest: &Nest, choice: &mut Choice, cpu: &CpuTarget) {
     let rows = shares.or_else(|| longest(&mut (0..nest.loops.len()).rev().filter(apart)));
     let room = if shares.is_some() { room } else { room.min(2 * CHAINS) };
     let available = rows.map_or(1, |d| nest.loops[d].extent.unwrap_or(8));
+    // The filter of overlapping windows is in registers besides, one of each step.
+    let window = shares.filter(|d| choice.dots.is_none() && windows::overlapping(nest, *d).is_some());
+    let filter = window.and_then(|_| windows::steps_of(nest));
+    let room = filter.map_or(room, |steps| (room - steps - WINDOW_VECTORS).max(2 * CHAINS));
     // Fewer rows leave registers for wider vectors.
     let wanted = if available >= 4 || choice.pack.is_some() { 2 } else { 8.min(room) / available.max(1) };
     choice.registers = fitting(wanted.max(1), extent, choice.lanes);

@@ -65,6 +65,11 @@ fn iterations(nest: &Nest) -> Option<Vec<Vec<(usize, i64)>>> {
     Some(all)
 }
 
+/// The steps of a window, if these are few.
+pub(super) fn steps_of(nest: &Nest) -> Option<i64> {
+    iterations(nest).filter(|all| all.len() > 1).map(|all| all.len() as i64)
+}
+
 /// Whether the steps of a window are few.
 pub(super) fn is_small(nest: &Nest) -> bool {
     !nest.reductions().is_empty() && iterations(nest).is_some()
