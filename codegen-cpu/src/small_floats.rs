@@ -51,6 +51,12 @@ fn narrow(cpu: &CpuTarget) -> &'static [Narrow] {
     if converts { &[Narrow::Brain] } else { &[Narrow::Brain, Narrow::Half] }
 }
 
+/// Whether `cpu` widens the elements of a float type of 16 bits in an instruction or two.
+pub(crate) fn is_widened_at_once(ty: Type, cpu: &CpuTarget) -> bool {
+    let emulated = Narrow::Half.is(ty) && narrow(cpu).contains(&Narrow::Half);
+    ty.element().float_width() == Some(16) && !emulated
+}
+
 /// The type in which kernels hold a scalar of type `ty`.
 pub(crate) fn held<'c>(ty: Type<'c>, cpu: &CpuTarget) -> Type<'c> {
     let found = narrow(cpu).iter().find(|kind| kind.is(ty));

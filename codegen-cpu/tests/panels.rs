@@ -35,3 +35,15 @@ fn panels_of_far_rows_stay_in_the_first_level_cache() {
     // Too few rows read it.
     assert!(!case(8, 192).contains("alloca"));
 }
+
+/// Weights of 16 bits that lie in panels are widened as they are read; others are in a panel of the task.
+#[test]
+fn panels_of_16_bits_are_not_copied() {
+    let product = |x: &[f32], o: f32| o + x[0] * x[1];
+    let loops = [('m', 61), ('a', 3), ('n', 32), ('K', 200)];
+    let laid_out = || Case::new(&loops, "m,k a,k,n m,a,n", PRODUCT, product).narrow();
+    let plain = || Case::new(&[('m', 61), ('n', 96), ('K', 200)], "m,k k,n m,n", PRODUCT, product).narrow();
+    check(&[laid_out(), laid_out().filled(), plain()], 1e-4);
+    let panels = |case: Case| optimized(&case).lines().filter(|line| line.contains("alloca")).count();
+    assert_eq!([panels(laid_out()), panels(plain())], [0, 2]);
+}

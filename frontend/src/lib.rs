@@ -18,6 +18,7 @@
 //! * [`unfold`]: windows of convolutions as dimensions, for CPUs.
 //! * [`widen`]: constant filters of half precision as f32, for CPUs.
 //! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
+//! * [`ragged_columns`]: products of columns that no register divides as two, for CPUs.
 //! * [`panels`]: constant factors of float products in panels of columns, for CPUs.
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.
 //! * [`tile`]: one `scf.forall` per dispatch. `isolate`: a dispatch in a module of its own; `transforms`: the generated
@@ -71,6 +72,7 @@ mod pads;
 pub mod panels;
 pub mod place;
 mod products;
+pub mod ragged_columns;
 mod rounded_weights;
 mod rows;
 mod rows_form;

@@ -22,11 +22,12 @@ use crate::collapse_lines::expanded;
 use crate::dispatch::{self, Dispatch, Role};
 use crate::import::WeightTable;
 use crate::layouts::REGISTERS;
-use crate::narrow::constants::{constant, permuted};
+use crate::narrow::constants::{beginning, permuted, stored};
 use crate::{collapse_lines, kernel_cpu, linalg, products};
 use monopour_contract::{KernelClass, attributes};
 use monopour_ir::bodies::MultiplyAdd;
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types, iterator_types_attr};
+use monopour_ir::typed::{Index, Slice};
 use monopour_ir::{
     AffineMap, Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
     ops,
@@ -69,9 +70,11 @@ pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Resul
 
 /// A product whose factor gets panels.
 struct Form<'c> {
-    /// The factor among the operands, and its elements if it is a constant.
+    /// The factor among the operands, and its elements if it is a constant, or the first ones of that.
     factor: usize,
     elements: Option<Attr<'c>>,
+    /// The shape of that constant.
+    whole: Vec<i64>,
     /// The factor's dimension of columns, and the columns of a panel.
     columns: usize,
     width: i64,
@@ -86,7 +89,8 @@ impl<'c> Form<'c> {
         let found = products::contraction_loops(main).filter(|_| is_plain(main))?;
         let (maps, extents) = (linalg::indexing_maps(main)?, linalg::loop_extents(main)?);
         let (factor, last) = (1 - found.lhs, *found.n.last()?);
-        let elements = stored(main.operand(factor));
+        let whole = whole(main.operand(factor));
+        let elements = stored(whole);
         if elements.is_some_and(|attr| attr.is_splat()) {
             return None;
         }
@@ -113,7 +117,8 @@ impl<'c> Form<'c> {
         let pays = if elements.is_some() { shared && !fills_cache } else { is_copied };
         let can = known && pays && changes && lanes > 1;
         let members = members(dispatch, &maps, last).filter(|_| can)?;
-        Some(Self { factor, elements, columns, width, order, members })
+        let whole = whole.ty().shape()?;
+        Some(Self { factor, elements, whole, columns, width, order, members })
     }
 }
 
@@ -122,37 +127,48 @@ fn bits(op: Op) -> u32 {
     op.result(0).ty().element().float_width().unwrap_or(32)
 }
 
-/// Whether a product multiplies two inputs of the floats that it sums, as they are.
+/// Whether a product multiplies two inputs of the floats that it sums, or a constant factor of 16 bits that it widens.
 fn is_plain(op: Op) -> bool {
     let element = op.result(0).ty().element();
-    op.num_results() == 1
-        && linalg::num_inputs(op) == 2
-        && op.body().is_some_and(|body| MultiplyAdd::of(body).is_some())
-        && element.float_width().is_some_and(|bits| bits >= 32)
-        && op.operands().iter().all(|v| v.ty().element() == element)
+    let wide = element.float_width().is_some_and(|bits| bits >= 32);
+    let sums = op.body().is_some_and(|body| MultiplyAdd::of(body).is_some());
+    let factor = |i: usize| {
+        let value = op.operand(i);
+        value.ty().element() == element || is_widened(op, i) && stored(whole(value)).is_some()
+    };
+    op.num_results() == 1 && linalg::num_inputs(op) == 2 && wide && sums && (0..2).all(factor)
 }
 
-/// The elements of a constant, in whatever shape it is read.
-fn stored(mut value: Value) -> Option<Attr> {
-    while let Some(op) =
-        value.defining_op().filter(|op| op.is(ops::tensor::EXPAND_SHAPE) || op.is(ops::tensor::COLLAPSE_SHAPE))
-    {
-        value = op.operand(0);
-    }
-    constant(value).map(|(_, attr)| attr)
+/// Whether an input is of 16 bits, and only its extension reads an element.
+fn is_widened(op: Op, input: usize) -> bool {
+    let uses = op.body().map(|body| body.arg(input).uses()).unwrap_or_default();
+    let narrow = op.operand(input).ty().element().float_width() == Some(16);
+    narrow && matches!(uses[..], [only] if only.op.is(ops::arith::EXTF))
+}
+
+/// The tensor of which a value is the first elements along each dimension, or the value.
+fn whole(value: Value) -> Value {
+    let of = || {
+        let op = value.defining_op().filter(|op| op.is(ops::tensor::EXTRACT_SLICE))?;
+        let slice = Slice::of(op)?;
+        let all = |of: &[Index], number: i64| of.iter().all(|index| matches!(index, Index::Static(n) if *n == number));
+        let same_rank = op.operand(0).ty().shape()?.len() == value.ty().shape()?.len();
+        (same_rank && all(&slice.offsets, 0) && all(&slice.strides, 1)).then(|| op.operand(0))
+    };
+    of().unwrap_or(value)
 }
 
 /// An op of the dispatch.
-struct Member<'c> {
-    op: Op<'c>,
+pub(crate) struct Member<'c> {
+    pub op: Op<'c>,
     /// The loop over columns; a fill has none.
     columns: Option<usize>,
     /// The dimension of the columns of each operand that has them.
-    places: Vec<Option<usize>>,
+    pub places: Vec<Option<usize>>,
 }
 
 /// All ops of a dispatch, where columns are a dimension of each operand, or none.
-fn members<'c>(dispatch: &Dispatch<'c>, maps: &[AffineMap<'c>], columns: usize) -> Option<Vec<Member<'c>>> {
+pub(crate) fn members<'c>(dispatch: &Dispatch<'c>, maps: &[AffineMap<'c>], columns: usize) -> Option<Vec<Member<'c>>> {
     let main = dispatch.main();
     let place = maps.last()?.dim_positions()?.iter().position(|d| *d == columns)?;
     // Values of the dispatch that have columns, and where.
@@ -261,7 +277,8 @@ impl<'c> Panels<'c, '_> {
         let shape: Vec<i64> = form.order.iter().map(|d| open[*d]).collect();
         let size = usize::try_from(ty.element().element_size_bytes()?).ok()?;
         let room = self.room.checked_sub(usize::try_from(ty.static_size_bytes()?).ok()?)?;
-        let bytes = permuted(&self.weights.bytes_of(elements)?, &open, &form.order, size);
+        let stored = self.weights.bytes_of(elements)?;
+        let bytes = permuted(&beginning(&stored, &form.whole, &ty.shape()?, size), &open, &form.order, size);
         let dtype = DType::parse(&ty.element().to_string())?;
         let made = self.weights.derive(elements, "panels", dtype, Type::tensor(&shape, ty.element(), None), bytes)?;
         self.room = room;

@@ -50,6 +50,7 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Resul
     }
     frontend::attention::run(&stage.model.module, job.target)?;
     if let TargetDescription::Cpu(cpu) = job.target {
+        frontend::ragged_columns::run(&stage.model.module, cpu)?;
         frontend::panels::run(&stage.model.module, &mut stage.model.weights, cpu)?;
     }
     Ok(stage)

@@ -90,32 +90,52 @@ return %r : {result}
     }
 }
 
-#[test]
-fn panels_do_not_change_a_bit() {
+/// Compares the product of a constant factor with that of an input, on all CPUs.
+fn check(product: &Product, is_dynamic: bool) {
     let backends: Vec<Monopour> =
         [Some(Monopour::cpu()), Monopour::aarch64()].into_iter().flatten().chain(Monopour::lower_cpus()).collect();
+    let (shared, factor) = product.inputs();
+    let [_, k, n] = product.sizes.map(|size| size as u64);
+    for backend in &backends {
+        let run = |text: &str, last: HostTensor| {
+            let options = CompileOptions { targets: vec![backend.target().clone()], ..Default::default() };
+            let program = compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let inputs: Vec<_> = shared.iter().cloned().chain([last]).collect();
+            let results = backend.results(program.program, &inputs, 1).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let bytes = results[0].data().chunks_exact(4);
+            bytes.map(|four| f32::from_le_bytes(four.try_into().expect("four bytes"))).collect::<Vec<_>>()
+        };
+        let constant = run(&product.text(Some(&product.constant(&factor)), is_dynamic), f32s(&[], &[0.0]));
+        let input = run(&product.text(None, is_dynamic), f32s(&[k, n], &factor));
+        let Product { sizes, transposed, heads } = product;
+        // The last columns may be scalars on one side, and fused multiply-adds on the other.
+        let whole = if sizes[2] % 16 == 0 { sizes[2] } else { sizes[2] / 64 * 64 };
+        let same = |(i, (a, b)): (usize, (&f32, &f32))| {
+            let near = i % sizes[2] >= whole && (a - b).abs() <= 2e-6 * b.abs().max(1.0);
+            a.to_bits() == b.to_bits() || near
+        };
+        let all = constant.iter().zip(&input).enumerate().all(same) && constant.len() == input.len();
+        assert!(all, "{sizes:?}, transposed: {transposed}, heads: {heads}");
+    }
+}
+
+#[test]
+fn panels_do_not_change_a_bit() {
     // Of 520 rows an input is copied to panels too, where the rows are known.
     let few = [[2, 5, 64], [3, 40, 96], [15, 7, 48], [33, 19, 128], [130, 64, 80], [8, 1, 64]];
     for (i, sizes) in few.into_iter().chain([[520, 70, 96], [520, 70, 96]]).enumerate() {
         for (transposed, heads) in [(false, false), (true, false), (false, true)] {
-            let product = Product { sizes, transposed, heads };
-            let (shared, factor) = product.inputs();
-            let [_, k, n] = sizes.map(|size| size as u64);
-            let is_dynamic = i % 2 == 0;
-            for backend in &backends {
-                let run = |text: &str, last: HostTensor| {
-                    let options = CompileOptions { targets: vec![backend.target().clone()], ..Default::default() };
-                    let program =
-                        compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
-                    let inputs: Vec<_> = shared.iter().cloned().chain([last]).collect();
-                    let results =
-                        backend.results(program.program, &inputs, 1).unwrap_or_else(|e| panic!("{e}\n{text}"));
-                    results[0].data().to_vec()
-                };
-                let constant = run(&product.text(Some(&product.constant(&factor)), is_dynamic), f32s(&[], &[0.0]));
-                let input = run(&product.text(None, is_dynamic), f32s(&[k, n], &factor));
-                assert!(constant == input, "{sizes:?}, transposed: {transposed}, heads: {heads}");
-            }
+            check(&Product { sizes, transposed, heads }, i % 2 == 0);
+        }
+    }
+}
+
+/// Whole panels and a rest of 17, 6 and 15 columns are two products.
+#[test]
+fn ragged_columns_are_right() {
+    for sizes in [[16, 5, 2065], [33, 40, 2054], [20, 3, 2063]] {
+        for transposed in [false, true] {
+            check(&Product { sizes, transposed, heads: false }, false);
         }
     }
 }

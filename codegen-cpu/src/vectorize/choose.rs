@@ -170,7 +170,7 @@ pub(super) fn choose(nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
         choice.registers = fitting(CHAINS, extent, choice.lanes);
     } else if sums {
         tile(nest, &mut choice, cpu);
-        choice.pack = pack::widened(nest, &choice).or(choice.pack).or_else(|| pack::reused(nest, &choice));
+        choice.pack = pack::widened(nest, &choice, cpu).or(choice.pack).or_else(|| pack::reused(nest, &choice));
         choice = wide(nest, &choice, cpu).unwrap_or(choice);
         // A block's panels are those of one vector.
         choice.line = choice.line.filter(|_| choice.pack.is_none_or(|p| p.right.is_none() && p.block.is_none()));
@@ -276,7 +276,7 @@ fn wide(nest: &Nest, choice: &Choice, cpu: &CpuTarget) -> Option<Choice> {
     let most = (ACCUMULATORS[0] / WIDE_TILE_REGISTERS).min(most_rows(nest, row, choice.dim));
     let rows = Some((row, even(available, most)));
     let wide = Choice { registers: WIDE_TILE_REGISTERS, rows, more_rows: None, ..choice.clone() };
-    let pack = pack::widened(nest, &wide)?;
+    let pack = pack::widened(nest, &wide, cpu)?;
     Some(Choice { pack: Some(pack), ..wide })
 }
 

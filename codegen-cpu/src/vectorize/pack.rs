@@ -17,13 +17,15 @@
 
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Pack};
-use super::emit::{Emit, Position, Width};
+use super::emit::{Emit, Position, Width, element_bytes as stored_bytes};
 use super::nest::{self, Access, Nest, Operand};
 use super::segments::{Bound, Segment};
+use crate::small_floats::is_widened_at_once;
 use monopour_contract::{MOST_LINE_PANEL_BYTES, MOST_TASK_BYTES};
 use monopour_ir::ops;
 use monopour_ir::typed::memref;
 use monopour_ir::{Attr, InsertionPoint, LinearForm, Op, Type, Value};
+use monopour_program::CpuTarget;
 
 /// Largest panel, which lies on the stack of a task.
 const MAX_PANEL_BYTES: i64 = 64 << 10;
@@ -56,14 +58,17 @@ pub(super) fn strided(nest: &Nest, dim: usize, lanes: i64) -> Option<Pack> {
 }
 
 /// The inputs to pack for a register tile: besides one that is strided those that the body widens.
-pub(super) fn widened(nest: &Nest, choice: &Choice) -> Option<Pack> {
+pub(super) fn widened(nest: &Nest, choice: &Choice, cpu: &CpuTarget) -> Option<Pack> {
     let (row, _) = choice.rows?;
     let (dim, width) = (choice.dim, choice.registers * choice.lanes);
     let narrow = |i: usize| is_bare(&nest.inputs[i]) && held(nest, i).is_some();
     let contiguous = |o: &Operand| o.access(dim) == Access::Contiguous && is_row(nest, row, dim, o);
     let strided = choice.pack.and_then(|p| p.right);
     let far = |i: usize| is_far(nest, &nest.inputs[i]);
-    let right = strided.or_else(|| only(nest, |i, o| (narrow(i) || far(i)) && contiguous(o)));
+    // What lies in panels is widened as it is loaded, where one instruction does.
+    let in_panel =
+        |i: usize| is_widened_at_once(nest.inputs[i].element(), cpu) && is_panel(nest, &nest.inputs[i], dim, width);
+    let right = strided.or_else(|| only(nest, |i, o| (narrow(i) || far(i)) && contiguous(o) && !in_panel(i)));
     let per_right = right.map_or(1, |i| width * element_bytes(nest, i));
     // An element of the left panel meets several vectors.
     let meets = nest.loops[dim].extent.is_none_or(|extent| extent >= 2 * width);
@@ -91,9 +96,9 @@ pub(super) fn reused(nest: &Nest, choice: &Choice) -> Option<Pack> {
     let (dim, width) = (choice.dim, choice.registers * choice.lanes);
     let input = only(nest, |_, o| o.uses(dim)).filter(|i| !nest.inputs[*i].uses(row) && is_bare(&nest.inputs[*i]))?;
     let operand = &nest.inputs[input];
-    let row_bytes = width * element_bytes(nest, input);
+    let row_bytes = width * stored_bytes(operand);
     let loops = panel_loops(nest, operand);
-    let dense = operand.access(dim) == Access::Contiguous && operand.stride_bytes(*loops.last()?) == Some(row_bytes);
+    let dense = is_panel(nest, operand, dim, width);
     let parallel = (0..nest.loops.len()).filter(|d| !nest.loops[*d].reduction && !operand.uses(*d));
     let readers = parallel.map(|d| nest.loops[d].extent).try_fold(1i64, |all, extent| all.checked_mul(extent?))?;
     let (outermost, inner) = loops.split_first()?;
@@ -138,6 +143,12 @@ fn is_far(nest: &Nest, operand: &Operand) -> bool {
     is_bare(operand)
         && readers.is_some_and(|readers| readers >= MIN_READERS)
         && step.is_some_and(|step| step >= FAR_BYTES)
+}
+
+/// Whether an input's vectors lie side by side in memory, one for each term.
+fn is_panel(nest: &Nest, operand: &Operand, dim: usize, width: i64) -> bool {
+    let step = panel_loops(nest, operand).last().and_then(|d| operand.stride_bytes(*d));
+    operand.access(dim) == Access::Contiguous && step == Some(width * stored_bytes(operand))
 }
 
 /// Whether each subscript is a loop.

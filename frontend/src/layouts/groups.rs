@@ -2,6 +2,7 @@
 
 use super::{Layout, parts};
 use crate::fuse::duplicate_per_use;
+use crate::narrow::constants::stored;
 use crate::{kernel_cpu, linalg, products};
 use monopour_ir::ops;
 use monopour_ir::typed::{Index, Slice};
@@ -428,6 +429,21 @@ pub(super) fn filter(op: Op) -> Option<usize> {
     let stored = filter.defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
     let pointwise = found.m.len() == 1 && found.n.len() > 1 && found.k.len() == 1 && found.batch.is_empty();
     (stored && pointwise).then_some(found.lhs)
+}
+
+/// The left operand of a product of several rows and constant weights.
+pub(super) fn rows_times_weights(op: Op) -> Option<usize> {
+    let (found, extents) = products::contraction_loops(op).zip(linalg::loop_extents(op))?;
+    let several = found.m.iter().any(|d| extents[*d] != 1) && !found.n.is_empty();
+    let weights = op.operand(1 - found.lhs);
+    (several && stored(moved(weights).unwrap_or(weights)).is_some()).then_some(found.lhs)
+}
+
+/// What a transposition, or another copy in front of the ops that read it, moves.
+fn moved(value: Value) -> Option<Value> {
+    let op = value.defining_op().filter(|op| op.is(ops::linalg::GENERIC) && linalg::num_inputs(*op) == 1)?;
+    let body = op.body()?;
+    (body.terminator()?.operand(0) == body.arg(0)).then(|| op.operand(0))
 }
 
 /// Whether elements are bytes in memory, and not widened floats.

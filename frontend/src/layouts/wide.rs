@@ -9,13 +9,14 @@
 //!   addf(%o, mulf(extf %y, extf %w)) }                 addf(%o, mulf(%y, extf %w)) }
 //! ```
 //!
-//! A convolution would widen an element for each vector of channels that it meets. The values are the same: each is rounded
+//! A convolution would widen an element for each vector of channels that it meets, a product of rows and constant weights one for
+//! each vector of columns. The values are the same: each is rounded
 //! where it was. Arithmetic on them is done in f32 and rounded, which is what the ops of 16 bits are.
 //! Limits: known shapes but of batches; inputs, results, and what other ops read or make are converted, among them sums of 16 bits.
 
 use super::groups;
 use crate::collapse_lines::dynamic_sizes;
-use crate::linalg;
+use crate::{linalg, products};
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types_attr};
 use monopour_ir::{
     AffineMap, Attr, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value,
@@ -57,16 +58,12 @@ impl<'c> Wide<'c> {
         let mut wide = Self { function, values: HashSet::new() };
         let mut next: Vec<Value> = vec![];
         for op in function.body().map(Block::ops).unwrap_or_default() {
-            let stored = |i: usize| op.operand(i).defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
-            let product = Some(op).filter(|op| op.is(ops::linalg::GENERIC) && !rounds_sums(*op));
-            let filter = product.and_then(groups::filter);
-            let image = filter.filter(|filter| stored(*filter)).and_then(|filter| 1usize.checked_sub(filter));
-            next.extend(image.map(|image| op.operand(image)));
+            next.extend(multiplied(op).map(|factor| op.operand(factor)));
         }
         while let Some(value) = next.pop() {
             if wide.can_be(value) && wide.values.insert(value) {
                 let ops = value.defining_op().into_iter().chain(value.uses().into_iter().map(|use_| use_.op));
-                next.extend(ops.filter(|op| wide.follows(*op)).flat_map(|op| [op.operands(), op.results()].concat()));
+                next.extend(ops.filter(|op| wide.follows(*op)).flat_map(with));
             }
         }
         wide
@@ -75,13 +72,13 @@ impl<'c> Wide<'c> {
     /// Whether a value is an image of 16-bit floats that an op makes which can make it of f32.
     fn can_be(&self, value: Value<'c>) -> bool {
         let Some(ty) = value.ty().as_tensor().filter(|ty| ty.encoding.is_none()) else { return false };
-        let image = ty.shape.len() >= 3 && groups::is_known(&ty.shape);
+        let image = ty.shape.len() >= 2 && ty.shape.iter().all(|size| *size != 0);
         image && ty.element.float_width() == Some(16) && value.defining_op().is_some_and(|op| self.follows(op))
     }
 
     fn follows(&self, op: Op<'c>) -> bool {
-        use ops::tensor::{COLLAPSE_SHAPE, EMPTY, EXPAND_SHAPE, EXTRACT_SLICE, INSERT_SLICE};
-        let moves = [EMPTY, COLLAPSE_SHAPE, EXPAND_SHAPE, EXTRACT_SLICE, INSERT_SLICE].contains(&op.name());
+        use ops::tensor::{COLLAPSE_SHAPE, EXPAND_SHAPE, EXTRACT_SLICE, INSERT_SLICE};
+        let moves = [COLLAPSE_SHAPE, EXPAND_SHAPE, EXTRACT_SLICE, INSERT_SLICE].contains(&op.name());
         op.parent() == Some(self.function) && (moves || op.is(ops::linalg::GENERIC) && !rounds_sums(op))
     }
 
@@ -116,6 +113,10 @@ impl<'c> Wide<'c> {
         let sizes = dynamic_sizes(value, rw)?;
         let spec = OpSpec::new(ops::tensor::EMPTY, loc).operands(&sizes);
         let empty = rw.create(spec.results(&[Type::tensor(&shape, to, None)]))?;
+        if value.defining_op().is_some_and(|def| def.is(ops::tensor::EMPTY)) {
+            rw.set_operand(op, index, empty.result(0));
+            return Ok(());
+        }
         let (body, region) = (Block::new(&[(from, loc), (to, loc)]), Region::new());
         let mut inner = Builder::new(cx, InsertionPoint::End(body));
         let converted = inner.create(OpSpec::new(name, loc).operands(&[body.arg(0)]).results(&[to]))?.result(0);
@@ -128,6 +129,20 @@ impl<'c> Wide<'c> {
         rw.set_operand(op, index, copy);
         Ok(())
     }
+}
+
+/// The factor of a product that meets constants: the image of a convolution, or several rows.
+fn multiplied(op: Op) -> Option<usize> {
+    let stored = |i: &usize| op.operand(*i).defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
+    let product = Some(op).filter(|op| op.is(ops::linalg::GENERIC) && !rounds_sums(*op))?;
+    let filter = groups::filter(product).filter(stored);
+    filter.and_then(|filter| 1usize.checked_sub(filter)).or_else(|| groups::rows_times_weights(product))
+}
+
+/// What is stored as f32 with an operand or a result of an op; not both sides of a product, whose sums are of f32 anyway.
+fn with<'c>(op: Op<'c>) -> Vec<Value<'c>> {
+    let is_product = op.is(ops::linalg::GENERIC) && products::contraction_loops(op).is_some();
+    if is_product { op.results() } else { [op.operands(), op.results()].concat() }
 }
 
 /// Whether a reduction rounds each step to 16 bits: its body would be no product any more.

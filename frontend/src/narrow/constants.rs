@@ -6,6 +6,7 @@ use crate::{linalg, products};
 use monopour_ir::ops;
 use monopour_ir::{AffineMap, Attr, Diagnostics, InsertionPoint, Op, OpSpec, Type, Value};
 use monopour_program::DType;
+use std::borrow::Cow;
 
 impl<'c> Narrowing<'c, '_> {
     /// A constant's elements under another shape, if the value is one.
@@ -130,6 +131,31 @@ impl<'c> Narrowing<'c, '_> {
 pub(crate) fn constant<'c>(value: Value<'c>) -> Option<(Op<'c>, Attr<'c>)> {
     let op = value.defining_op().filter(|op| op.is(ops::arith::CONSTANT))?;
     Some((op, op.attr("value")?))
+}
+
+/// The elements of a constant, in whatever shape it is read.
+pub(crate) fn stored(mut value: Value) -> Option<Attr> {
+    while let Some(op) =
+        value.defining_op().filter(|op| op.is(ops::tensor::EXPAND_SHAPE) || op.is(ops::tensor::COLLAPSE_SHAPE))
+    {
+        value = op.operand(0);
+    }
+    constant(value).map(|(_, attr)| attr)
+}
+
+/// The elements of `size` bytes, of a tensor of `whole` extents, that are within `part` from its first one on.
+pub(crate) fn beginning<'b>(bytes: &'b [u8], whole: &[i64], part: &[i64], size: usize) -> Cow<'b, [u8]> {
+    let extent = |n: &i64| usize::try_from(*n).unwrap_or(0);
+    let (Some((_, inner)), Some((count, rest))) = (whole.split_first(), part.split_first()) else {
+        return bytes.into();
+    };
+    let step = inner.iter().map(extent).product::<usize>() * size;
+    let bytes = &bytes[..extent(count) * step];
+    if inner == rest || step == 0 {
+        return bytes.into();
+    }
+    let lines = bytes.chunks_exact(step).flat_map(|line| beginning(line, inner, rest, size).into_owned());
+    lines.collect::<Vec<u8>>().into()
 }
 
 /// Elements of `size` bytes of a tensor of that shape, its dimensions in another order.

@@ -18,3 +18,4 @@ mod sizes;
 mod structure;
 mod support;
 mod whole_models;
+mod wide;

@@ -1,10 +1,11 @@
 //! Constant factors of float products in panels: which are laid out, and in which order.
 
 use crate::support::{import_text, reparses};
-use monopour_frontend::{fuse, panels};
+use monopour_frontend::{fuse, panels, ragged_columns};
 use monopour_program::CpuTarget;
 
 /// `rows` x 2 times 2 x `columns`, and a bias; the factor's elements are 0, 1, 2, .. in the order of its dimensions.
+#[derive(Clone, Copy)]
 struct Product {
     rows: &'static str,
     columns: usize,
@@ -54,7 +55,9 @@ impl Product {
     fn laid_out(&self, weights: &str, cpu: &str) -> String {
         let mut imported = import_text(&self.text(weights)).unwrap_or_else(|d| panic!("{d}"));
         fuse::run(&imported.module).expect("fuses");
-        panels::run(&imported.module, &mut imported.weights, &CpuTarget::parse(cpu).unwrap()).unwrap();
+        let cpu = CpuTarget::parse(cpu).unwrap();
+        ragged_columns::run(&imported.module, &cpu).unwrap();
+        panels::run(&imported.module, &mut imported.weights, &cpu).unwrap();
         reparses(&imported.module);
         imported.module.op().to_string()
     }
@@ -146,4 +149,26 @@ fn inputs_are_copied_once_for_many_rows() {
     assert_eq!(panels(512, 48), 1, "both products read one copy");
     assert_eq!(panels(256, 48), 0, "few tasks would copy it");
     assert_eq!(panels(512, 16), 0, "it is small");
+}
+
+/// 65 panels and 17 columns: two dispatches, each with the bias, that write parts of one result.
+#[test]
+fn columns_that_no_register_divides_are_whole_panels_and_a_rest() {
+    for transposed in [false, true] {
+        let product = Product { rows: "16", columns: 65 * 32 + 17, transposed, ..PRODUCT };
+        let text = product.laid_out("%w", "x86-64-v4");
+        assert!(text.contains("tensor<65x2x32xf32>") && text.contains("tensor<16x65x32xf32>"), "{text}");
+        assert!(text.contains("tensor<16x17xf32>") && text.contains("tensor<17xf32>"), "{text}");
+        assert_eq!(text.matches("tensor.insert_slice").count(), 2, "{text}");
+        let at = |panel: usize, k: usize, n: usize| {
+            let column = 32 * panel + n;
+            if transposed { 2 * column + k } else { product.columns * k + column }
+        };
+        let expected: Vec<usize> = (0..65 * 64).map(|i| at(i / 64, i / 32 % 2, i % 32)).collect();
+        assert_eq!(elements(&text), expected);
+        // Few rows and few columns stay together.
+        for other in [Product { rows: "8", ..product }, Product { columns: 63 * 32 + 17, rows: "16", ..PRODUCT }] {
+            assert!(!other.laid_out("%w", "x86-64-v4").contains("tensor.insert_slice"));
+        }
+    }
 }
