@@ -16,6 +16,10 @@ pub(super) const CACHE_LINE_BYTES: i64 = 64;
 /// Least bytes of a vector that is stored past the caches.
 const LEAST_PAST_BYTES: i64 = 16;
 
+/// MLIR's hints for the caches that a line is fetched to.
+const FIRST: &str = "3 : i32";
+const SECOND: &str = "2 : i32";
+
 /// Bytes of the shortest elements of a streamed matrix that the prefetcher alone keeps up with.
 pub(super) const WIDE_ELEMENT_BYTES: i64 = 4;
 
@@ -221,20 +225,33 @@ impl<'c> Emit<'c> {
 
     /// Fetches the cache lines of a vector to the second-level cache, of an operand that is read later.
     pub(super) fn prefetch(&mut self, operand: &Operand<'c>, at: &[Position<'c>], dim: usize, width: Width) {
-        for lane in (0..width).step_by(line_elements(operand) as usize) {
-            let mut at = at.to_vec();
-            at[dim] = at[dim].plus(lane);
-            self.prefetch_line(operand, &at);
-        }
+        self.fetch(operand, at, (dim, width), SECOND);
+    }
+
+    /// The same, to the first-level cache: what is read soon.
+    pub(super) fn prefetch_soon(&mut self, operand: &Operand<'c>, at: &[Position<'c>], dim: usize, width: Width) {
+        self.fetch(operand, at, (dim, width), FIRST);
     }
 
     /// Fetches the cache line of an element to the second-level cache; it may lie behind the operand's end.
     pub(super) fn prefetch_line(&mut self, operand: &Operand<'c>, at: &[Position<'c>]) {
+        self.fetch_line(operand, at, SECOND);
+    }
+
+    fn fetch(&mut self, operand: &Operand<'c>, at: &[Position<'c>], (dim, width): (usize, Width), hint: &str) {
+        for lane in (0..width).step_by(line_elements(operand) as usize) {
+            let mut at = at.to_vec();
+            at[dim] = at[dim].plus(lane);
+            self.fetch_line(operand, &at, hint);
+        }
+    }
+
+    fn fetch_line(&mut self, operand: &Operand<'c>, at: &[Position<'c>], hint: &str) {
         let mut operands = vec![operand.value];
         operands.extend(self.subscripts(operand, at));
         let flag = |set: bool| Attr::bool(self.cx, set);
         let spec = OpSpec::new(ops::memref::PREFETCH, self.loc).operands(&operands);
-        let hint = Attr::parse(self.cx, "2 : i32").expect("invariant: a number");
+        let hint = Attr::parse(self.cx, hint).expect("invariant: a number");
         self.create(spec.attr("isWrite", flag(false)).attr("localityHint", hint).attr("isDataCache", flag(true)));
     }
 

@@ -26,7 +26,7 @@ use monopour_program::CpuTarget;
 /// Rows of the matrix read side by side: few enough for the prefetcher, and enough that the result's traffic does not count.
 const ROWS: i64 = 8;
 /// The same of a single row of the product times elements of fewer bytes than [`WIDE_ELEMENT_BYTES`]: lines are fetched so many
-/// rows ahead, too (768 x 3072 of f16: 20 GB/s, 29 with both; 27 with [`ROWS`]).
+/// rows ahead, too (768 x 3072 of f16: 20 GB/s, 30 with both; 27 with [`ROWS`]).
 const NARROW_ROWS: i64 = 4;
 /// Registers of a vector.
 const REGISTERS: i64 = 2;
@@ -188,7 +188,10 @@ impl<'c> Stream<'c, '_> {
             at[depth] = Position { base: Some(next), offset: 0 };
             let by_row = |o: &&Operand| self.shape.row.is_some_and(|row| o.uses(row));
             for input in self.nest.inputs.iter().filter(|o| o.uses(dim) && o.uses(depth) && !by_row(o)) {
-                e.prefetch(input, &at, dim, width);
+                match self.shape.row {
+                    Some(_) => e.prefetch(input, &at, dim, width),
+                    None => e.prefetch_soon(input, &at, dim, width),
+                }
             }
         }
     }

@@ -229,7 +229,7 @@ impl<'c> Sum<'c, '_> {
         for input in self.nest.inputs.iter().filter(is_ahead) {
             let mut at = at.clone();
             at[dim] = here.plus(AHEAD_BYTES / element_bytes(input));
-            e.prefetch(input, &at, dim, width);
+            e.prefetch_soon(input, &at, dim, width);
         }
     }
 
