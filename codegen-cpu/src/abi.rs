@@ -93,7 +93,8 @@ pub(crate) fn add_entries(module: &Module, kernels: &[(String, KernelSignature)]
         let body_name = format!("{name}.body");
         rewriter.set_attr(body, "sym_name", Attr::string(cx, &body_name));
         rewriter.set_attr(body, "linkage", linkage(cx, "internal"));
-        // Arguments are distinct buffers: what is read of one does not change where another is written.
+        // A buffer and its views are one argument, and buffers that are alive at once are apart: what is read of one does not
+        // change where another is written. `vectorize/merge.rs` relies on it, too.
         let apart = Attr::parse(cx, "{llvm.noalias}").expect("an attribute of an argument parses");
         let none = Attr::parse(cx, "{}").expect("no attributes parse");
         let count = signature.args + signature.scalars.len() + signature.ids;

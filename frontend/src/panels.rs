@@ -14,8 +14,8 @@
 //! sums keep their order. A result is stored as before: its columns are two dimensions in the dispatch alone.
 //!
 //! Requires: what [`crate::fuse`] ensures. Ensures: the same.
-//! Limits: known sizes but of rows; factors that are stored as they are multiplied; columns that a register divides; beside a
-//! constant the other factor does not just fill the second-level cache. One row streams its matrix, and its weights stay in their
+//! Limits: known sizes but of rows; factors that are stored as they are multiplied, or constants of 16 bits, which stay so;
+//! columns that a register divides; beside a constant the other factor does not just fill the second-level cache. One row streams its matrix, and its weights stay in their
 //! file.
 
 use crate::collapse_lines::expanded;

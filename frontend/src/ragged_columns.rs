@@ -32,7 +32,7 @@ use tracing::trace;
 
 /// Fewest rows for which weights are copied to panels in each run.
 const FEWEST_ROWS: i64 = 16;
-/// Fewest panels: those of narrower weights are one task's.
+/// Fewest panels for which a dispatch more is little.
 const FEWEST_PANELS: i64 = 64;
 
 /// Takes apart the products of a module.

@@ -1,4 +1,4 @@
-//! Stores images of 16-bit floats as f32 between convolutions.
+//! Stores images of 16-bit floats, and rows that meet constant weights, as f32 between convolutions and products.
 //!
 //! Before / after:
 //!
