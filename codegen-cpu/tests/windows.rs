@@ -137,3 +137,15 @@ func.func private @k(%A: memref<20x40xf32>, %C: memref<18x38xf32>) attributes {m
         }
     }
 }
+
+/// A line of 56 pixels has tiles of 14: with 28, the filter's nine vectors and the image's have no registers left.
+#[test]
+fn tiles_leave_registers_for_the_filter() {
+    let product = |x: &[f32], o: f32| o + x[0] * x[1];
+    let loops = [('h', 2), ('w', 56), ('c', 16), ('I', 3), ('J', 3)];
+    let case = || Case::new(&loops, "h+i,w+j,c i,j,c h,w,c", PRODUCT, product).filled();
+    check(&[case()], 1e-5);
+    let ir = optimized(&case());
+    let products = ir.lines().filter(|line| line.contains("fmul") && line.contains("<16 x float>")).count();
+    assert_eq!(products, 14 * 9, "{ir}");
+}
