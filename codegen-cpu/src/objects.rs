@@ -6,7 +6,7 @@
 //! Limits: a part that reads a constant whose values are not in its text (`dense_resource`) is not kept.
 
 use crate::parts;
-use monopour_ir::{Diagnostics, LlvmTarget, Module, Op};
+use monopour_ir::{Diagnostics, LlvmTarget, Module};
 use monopour_program::cache::Files;
 use std::path::PathBuf;
 
@@ -52,12 +52,10 @@ impl Objects {
 
 fn key(part: &Module, target: &LlvmTarget) -> Option<String> {
     let ops = parts::with_references(&part.functions(), &part.symbols());
-    let text: Vec<String> = ops.iter().map(Op::to_string).collect();
-    if text.iter().any(|op| op.contains("dense_resource")) {
+    let text = part.print_ops(&ops);
+    if text.contains("dense_resource") {
         return None;
     }
     let target = format!("{target:?}");
-    let parts: Vec<&[u8]> =
-        [IDENTITY, &target].into_iter().chain(text.iter().map(String::as_str)).map(str::as_bytes).collect();
-    Some(Files::key(&parts))
+    Some(Files::key(&[IDENTITY, &target, &text].map(str::as_bytes)))
 }

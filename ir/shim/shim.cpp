@@ -94,4 +94,17 @@ const uint8_t *monopour_shim_resource_data(MlirAttribute attr, size_t *length) {
   return reinterpret_cast<const uint8_t *>(data.data());
 }
 
+// The texts of ops in `module`, one after another; its values are numbered once.
+void monopour_shim_print_ops(MlirOperation module, const MlirOperation *ops, intptr_t count, MlirStringCallback append,
+                             void *user) {
+  AsmState state(unwrap(module));
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (const MlirOperation &op : llvm::ArrayRef(ops, count)) {
+    unwrap(op)->print(os, state);
+    os << '\n';
+  }
+  append({text.data(), text.size()}, user);
+}
+
 }

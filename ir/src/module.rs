@@ -28,6 +28,13 @@ unsafe extern "C" {
         visit: extern "C" fn(MlirStringRef, usize, usize, *mut c_void),
         user: *mut c_void,
     ) -> MlirOperation;
+    fn monopour_shim_print_ops(
+        module: MlirOperation,
+        ops: *const MlirOperation,
+        count: isize,
+        append: mlir_sys::MlirStringCallback,
+        user: *mut c_void,
+    );
 }
 
 /// Least bytes of a resource that is left in its file: what is smaller may be folded into kernels.
@@ -175,6 +182,14 @@ impl<'c> Module<'c> {
     /// All top-level `func.func`.
     pub fn functions(&self) -> Vec<Op<'_>> {
         self.body().ops().into_iter().filter(|op| op.is(ops::func::FUNC)).collect()
+    }
+    /// The texts of ops of this module, each as it prints, one after another. Values are numbered once: MLIR numbers those of the
+    /// whole module to print any op in it.
+    pub fn print_ops(&self, ops: &[Op]) -> String {
+        string::collect(|append, user| {
+            // SAFETY: defined in the shim; the ops are live (crate invariant), and laid out like their handles.
+            unsafe { monopour_shim_print_ops(self.op().raw(), ops.as_ptr().cast(), ops.len() as isize, append, user) }
+        })
     }
     /// A deep copy.
     pub fn duplicate(&self) -> Self {

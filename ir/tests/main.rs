@@ -24,6 +24,21 @@ fn parses_text_walks_and_prints() {
     assert_eq!(add.operand(0).ty().as_tensor().expect("tensor").shape, [4]);
 }
 
+#[test]
+fn ops_of_a_module_print_together_as_each_does() {
+    let cx = Context::new();
+    let two = format!(
+        "memref.global \"private\" constant @t : memref<2xf32> = dense<[1.0, 2.0]>\n{ADD}{}",
+        ADD.replace("main", "other")
+    );
+    let module = Module::parse(cx, two.as_bytes(), "two.mlir").expect("parses");
+    let ops = module.body().ops();
+    let each = |ops: &[monopour_ir::Op]| ops.iter().map(|op| format!("{op}\n")).collect::<String>();
+    assert_eq!(module.print_ops(&ops), each(&ops));
+    assert_eq!(module.print_ops(&ops[1..2]), each(&ops[1..2]));
+    assert_eq!(module.print_ops(&[]), "");
+}
+
 /// The panic message of `f`, in debug builds.
 #[cfg(debug_assertions)]
 fn panic_of<T: std::fmt::Debug>(f: impl FnOnce() -> T) -> String {
