@@ -78,29 +78,13 @@ impl<'c> Narrowing<'c, '_> {
         let places = kept.iter().map(|d| result.iter().position(|r| *r == own[*d])).collect::<Option<Vec<_>>>();
         let (Some(places), true) = (places, all) else { return Ok(None) };
         let Some(bytes) = self.weights.bytes_of(value) else { return Ok(None) };
-        let size = factor.value.ty().element().integer_width().unwrap_or(8) as usize / 8;
-        let signed = factor.extension == ops::arith::EXTSI;
-        let element = |b: &[u8]| match (size, signed) {
-            (1, true) => i32::from(b[0] as i8),
-            (1, false) => i32::from(b[0]),
-            _ => i32::from(i16::from_le_bytes([b[0], b[1]])),
+        let wide = factor.value.ty().element().integer_width().is_some_and(|bits| bits > 8);
+        let sums = match (wide, factor.extension == ops::arith::EXTSI) {
+            (false, true) => line_sums(&bytes, &shape, &kept, |[b]| i32::from(b as i8)),
+            (false, false) => line_sums(&bytes, &shape, &kept, |[b]| i32::from(b)),
+            (true, _) => line_sums(&bytes, &shape, &kept, |b| i32::from(i16::from_le_bytes(b))),
         };
         let extents: Vec<i64> = kept.iter().map(|d| shape[*d]).collect();
-        let count = usize::try_from(extents.iter().product::<i64>()).unwrap_or(0);
-        let mut sums = vec![0i32; count];
-        for (i, bytes) in bytes.chunks_exact(size).enumerate() {
-            let mut left = i as i64;
-            let (mut at, mut step) = (0, 1);
-            for (d, extent) in shape.iter().enumerate().rev() {
-                let index = left % extent;
-                left /= extent;
-                if kept.contains(&d) {
-                    at += index * step;
-                    step *= extent;
-                }
-            }
-            sums[at as usize] = sums[at as usize].wrapping_add(element(bytes));
-        }
         let ty = Type::tensor(&extents, Type::integer(op.context(), 32), None);
         let elements = sums.into_iter().flat_map(|sum| sum.wrapping_mul(times).to_le_bytes()).collect();
         let Some(attr) = self.weights.derive(value, "sums", DType::I32, ty, elements) else { return Ok(None) };
@@ -183,4 +167,55 @@ pub(crate) fn permuted(bytes: &[u8], shape: &[i64], order: &[usize], size: usize
         }
     }
     out
+}
+
+/// Sums of the elements, row by row, of a tensor of that shape over all dimensions but those `kept`, in order.
+fn line_sums<const N: usize>(
+    bytes: &[u8],
+    shape: &[i64],
+    kept: &[usize],
+    element: impl Fn([u8; N]) -> i32,
+) -> Vec<i32> {
+    let extents: Vec<usize> = shape.iter().map(|extent| usize::try_from(*extent).unwrap_or(0)).collect();
+    // From one sum to the next along each dimension; all of one that is summed have the same.
+    let (mut strides, mut count) = (vec![0; extents.len()], 1);
+    for d in kept.iter().rev() {
+        strides[*d] = count;
+        count *= extents[*d];
+    }
+    let mut sums = vec![0i32; count];
+    let line = extents.last().copied().unwrap_or(1);
+    for (i, line) in bytes.chunks_exact((N * line).max(1)).enumerate() {
+        let outer = extents.iter().zip(&strides).rev().skip(1);
+        let at = outer.fold((0, i), |(at, left), (extent, stride)| (at + left % extent * stride, left / extent)).0;
+        let elements = line.as_chunks::<N>().0.iter().map(|bytes| element(*bytes));
+        match strides.last() {
+            Some(1..) => sums[at..].iter_mut().zip(elements).for_each(|(sum, e)| *sum = sum.wrapping_add(e)),
+            _ => sums[at] = elements.fold(sums[at], i32::wrapping_add),
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_sums;
+
+    #[test]
+    fn sums_are_over_the_other_dimensions() {
+        // Of 2x3x2 elements 0..12.
+        let bytes: Vec<u8> = (0..12).collect();
+        let of = |kept: &[usize]| line_sums(&bytes, &[2, 3, 2], kept, |[b]| i32::from(b));
+        assert_eq!(of(&[]), [66]);
+        assert_eq!(of(&[0]), [15, 51]);
+        assert_eq!(of(&[1]), [14, 22, 30]);
+        assert_eq!(of(&[2]), [30, 36]);
+        assert_eq!(of(&[0, 2]), [6, 9, 24, 27]);
+        assert_eq!(of(&[0, 1]), [1, 5, 9, 13, 17, 21]);
+        assert_eq!(of(&[0, 1, 2]), (0..12).collect::<Vec<_>>());
+        let pairs = line_sums(&[1, 0, 255, 255, 0, 1, 2, 0], &[2, 2], &[0], |b| i32::from(i16::from_le_bytes(b)));
+        assert_eq!(pairs, [0, 258]);
+        assert_eq!(line_sums(&[], &[3, 0], &[0], |[b]| i32::from(b)), [0, 0, 0]);
+        assert_eq!(line_sums(&[7], &[], &[], |[b]| i32::from(b)), [7]);
+    }
 }
