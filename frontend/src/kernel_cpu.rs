@@ -138,6 +138,9 @@ fn product(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> {
     if found.m.len() > 1 {
         widen(&found.m, loops, &mut tile);
         widen(&found.n, loops, &mut tile);
+        if let ([column], (_, 1)) = (&found.n[..], columns) {
+            halve(*column, 4 * lanes, loops, &mut tile);
+        }
     } else if reads_panels(dispatch.main(), &found) {
         let mut wide = tile.clone();
         widen(&found.n, loops, &mut wide);
@@ -201,6 +204,14 @@ fn widen(dims: &[usize], loops: &Loops, tile: &mut [i64]) {
         && tile[last] == loops.extents[last]
     {
         tile[outer] = known_tile(loops.extents[outer], (TASK_SIDE / tile[last].max(1)).max(1));
+    }
+}
+
+/// Halves the columns of tasks that are few, while `least` are left: tasks of fewer lines of an image would each read the same columns
+/// again.
+fn halve(column: usize, least: i64, loops: &Loops, tile: &mut [i64]) {
+    while tasks(tile, loops) < ENOUGH_TASKS && tile[column] % 2 == 0 && tile[column] / 2 >= least {
+        tile[column] /= 2;
     }
 }
 
