@@ -138,7 +138,8 @@ fn product(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> {
     if found.m.len() > 1 {
         widen(&found.m, loops, &mut tile);
         widen(&found.n, loops, &mut tile);
-        if let ([column], (_, 1)) = (&found.n[..], columns) {
+        let rows = found.m.iter().any(|d| loops.extents[*d] != 1);
+        if let (true, [column], (_, 1)) = (rows, &found.n[..], columns) {
             halve(*column, 4 * lanes, loops, &mut tile);
         }
     } else if reads_panels(dispatch.main(), &found) {

@@ -225,24 +225,29 @@ fn a_product_that_becomes_a_batch_of_one_has_tasks_of_its_columns() {
     assert_eq!(kernel_text(dispatches(&module)[0], "tile"), "array<i64: 128, 256>");
 }
 
-/// Lines of 13 pixels could be cut into single ones only, each of which would read all columns again.
+/// Lines of 13 pixels could be cut into single ones only, each of which would read all columns again. One pixel streams whole rows
+/// of the matrix.
 #[test]
 fn few_tasks_of_an_image_are_cut_by_columns() {
-    let text = "func.func @main(%x: tensor<13x13x512xf32>, %w: tensor<512x1000xf32>) -> tensor<13x13x1000xf32> {
+    let text = |side: usize| {
+        "func.func @main(%x: tensor<SIDE512xf32>, %w: tensor<512x1000xf32>) -> tensor<SIDE1000xf32> {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<13x13x1000xf32>
-  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<13x13x1000xf32>) -> tensor<13x13x1000xf32>
+  %e = tensor.empty() : tensor<SIDE1000xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<SIDE1000xf32>) -> tensor<SIDE1000xf32>
   %p = linalg.generic {indexing_maps = [affine_map<(y, x, n, k) -> (y, x, k)>, affine_map<(y, x, n, k) -> (k, n)>, affine_map<(y, x, n, k) -> (y, x, n)>], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\"]}
-    ins(%x, %w : tensor<13x13x512xf32>, tensor<512x1000xf32>) outs(%f : tensor<13x13x1000xf32>) {
+    ins(%x, %w : tensor<SIDE512xf32>, tensor<512x1000xf32>) outs(%f : tensor<SIDE1000xf32>) {
   ^bb0(%a: f32, %b: f32, %o: f32):
     %m = arith.mulf %a, %b : f32
     %s = arith.addf %o, %m : f32
     linalg.yield %s : f32
-  } -> tensor<13x13x1000xf32>
-  return %p : tensor<13x13x1000xf32>
-}";
-    let module = check(text, &cpu("x86-64-v4"), 1);
-    assert_eq!(kernel_text(dispatches(&module)[0], "tile"), "array<i64: 13, 13, 100>");
+  } -> tensor<SIDE1000xf32>
+  return %p : tensor<SIDE1000xf32>
+}"
+    .replace("SIDE", &format!("{side}x{side}x"))
+    };
+    let tile = |side| kernel_text(dispatches(&check(&text(side), &cpu("x86-64-v4"), 1))[0], "tile");
+    assert_eq!(tile(13), "array<i64: 13, 13, 100>");
+    assert_eq!(tile(1), "array<i64: 1, 1, 1000>");
 }
 
 #[test]
