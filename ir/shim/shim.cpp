@@ -12,6 +12,29 @@
 
 using namespace mlir;
 
+namespace {
+
+template <typename Visit> void eachBlob(MLIRContext *cx, Visit visit) {
+  for (Dialect *dialect : cx->getLoadedDialects()) {
+    auto *holder = dialect->getRegisteredInterface<ResourceBlobManagerDialectInterface>();
+    if (!holder) continue;
+    DialectResourceBlobManager &blobs = holder->getBlobManager();
+    llvm::SmallVector<std::string> keys;
+    blobs.getBlobMap([&](const llvm::StringMap<DialectResourceBlobManager::BlobEntry> &map) {
+      for (const auto &entry : map) keys.push_back(entry.getKey().str());
+    });
+    for (const std::string &key : keys) {
+      DialectResourceBlobManager::BlobEntry *entry = blobs.lookup(key);
+      if (const AsmResourceBlob *blob = entry->getBlob()) visit(entry, *blob);
+    }
+  }
+}
+
+// Bytecode that is written of it needs an alignment.
+AsmResourceBlob noBlob() { return AsmResourceBlob(ArrayRef<char>(), /*dataAlignment=*/1, /*deleter=*/{}, /*dataIsMutable=*/false); }
+
+} // namespace
+
 extern "C" {
 
 // Parses text or bytecode with a file name for locations; nothing is verified. Null on failure.
@@ -37,31 +60,33 @@ MlirOperation monopour_shim_parse_in_place(MlirContext cx, MlirStringRef source,
   ParserConfig config(unwrap(cx), /*verifyAfterParse=*/false);
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(manager, config);
   // After a failure too.
-  for (Dialect *dialect : unwrap(cx)->getLoadedDialects()) {
-    auto *holder = dialect->getRegisteredInterface<ResourceBlobManagerDialectInterface>();
-    if (!holder) continue;
-    DialectResourceBlobManager &blobs = holder->getBlobManager();
-    llvm::SmallVector<std::string> keys;
-    blobs.getBlobMap([&](const llvm::StringMap<DialectResourceBlobManager::BlobEntry> &map) {
-      for (const auto &entry : map) keys.push_back(entry.getKey().str());
-    });
-    for (const std::string &key : keys) {
-      DialectResourceBlobManager::BlobEntry *entry = blobs.lookup(key);
-      const AsmResourceBlob *blob = entry->getBlob();
-      if (!blob) continue;
-      uintptr_t data = (uintptr_t)blob->getData().data(), begin = (uintptr_t)source.data;
-      size_t length = blob->getData().size();
-      if (data < begin || data + length > begin + source.length || length == 0) continue;
-      if (length < least) {
-        entry->setBlob(HeapAsmResourceBlob::allocateAndCopyWithAlign(blob->getData(), blob->getDataAlignment(), false));
-        continue;
-      }
-      visit(wrap(entry->getKey()), data - begin, length, user);
-      // Bytecode that is written of it needs an alignment.
-      entry->setBlob(AsmResourceBlob(ArrayRef<char>(), /*dataAlignment=*/1, /*deleter=*/{}, /*dataIsMutable=*/false));
-    }
-  }
+  eachBlob(unwrap(cx), [&](DialectResourceBlobManager::BlobEntry *entry, const AsmResourceBlob &blob) {
+    uintptr_t data = (uintptr_t)blob.getData().data(), begin = (uintptr_t)source.data;
+    size_t length = blob.getData().size();
+    if (data < begin || data + length > begin + source.length || length == 0) return;
+    if (length < least)
+      return entry->setBlob(HeapAsmResourceBlob::allocateAndCopyWithAlign(blob.getData(), blob.getDataAlignment(), false));
+    visit(wrap(entry->getKey()), data - begin, length, user);
+    entry->setBlob(noBlob());
+  });
   return wrap(module ? module.release().getOperation() : nullptr);
+}
+
+// Empties the blobs that `take` (key, bytes) returns true for.
+void monopour_shim_take_blobs(MlirContext cx, bool (*take)(MlirStringRef, MlirStringRef, void *), void *user) {
+  eachBlob(unwrap(cx), [&](DialectResourceBlobManager::BlobEntry *entry, const AsmResourceBlob &blob) {
+    StringRef bytes(blob.getData().data(), blob.getData().size());
+    if (take(wrap(entry->getKey()), wrap(bytes), user)) entry->setBlob(noBlob());
+  });
+}
+
+// Gives values to the resources of this key that have a blob without any.
+void monopour_shim_fill_blob(MlirContext cx, MlirStringRef key, MlirStringRef bytes, size_t alignment) {
+  eachBlob(unwrap(cx), [&](DialectResourceBlobManager::BlobEntry *entry, const AsmResourceBlob &blob) {
+    if (entry->getKey() != unwrap(key) || !blob.getData().empty()) return;
+    ArrayRef<char> data(bytes.data, bytes.length);
+    entry->setBlob(HeapAsmResourceBlob::allocateAndCopyWithAlign(data, alignment, false));
+  });
 }
 
 // Key of a dense_resource; it lives as long as the context.

@@ -71,6 +71,7 @@ pub mod parallel;
 mod pass;
 mod recreate;
 mod reshapes;
+mod resources;
 mod rewriter;
 mod segments;
 mod source_text;

@@ -1,6 +1,7 @@
 //! Modules: parsing from text and bytecode.
 
 use crate::ops;
+use crate::resources::{self, Shortened};
 use crate::source_text::{self, Refusal};
 use crate::{Block, Context, Diagnostic, Diagnostics, Location, Op, OpSpec, Region, string};
 use melior::ir::operation::{Operation, OperationLike};
@@ -82,20 +83,50 @@ impl<'c> Module<'c> {
         Self::read(cx, bytes, "<bytecode>", cfg!(debug_assertions))
     }
 
+    /// As [`Module::parse`]. Blobs of resources, but small ones, are not parsed of text: the module has their keys alone,
+    /// and the places of their hexadecimal digits in `source`, which are valid, are returned.
+    ///
+    /// # Errors
+    /// Those of [`Module::parse`].
+    pub fn parse_without_blobs(
+        cx: Context<'c>,
+        source: &[u8],
+        file: &str,
+    ) -> Result<(Self, ResourceRanges), Diagnostics> {
+        if source.starts_with(BYTECODE) {
+            return Ok((Self::parse(cx, source, file)?, vec![]));
+        }
+        let strings = source_text::check(source, false).map_err(|refusal| refusal_diagnostic(file, &refusal))?;
+        let shortened = Shortened::new(source, strings, LEAST_IN_PLACE);
+        let module = Self::read_checked(cx, shortened.text(), file)?;
+        let ranges = shortened.take_blobs(cx);
+        module.verify_first()?;
+        Ok((module, ranges))
+    }
+
+    /// Puts the blob of a resource back whose place in `source` [`Module::parse_without_blobs`] returned.
+    pub fn restore_blob(&self, source: &[u8], key: &str, digits: Range<usize>) {
+        resources::restore(self.context(), source, key, digits);
+    }
+
     fn read(cx: Context<'c>, source: &[u8], file: &str, verify: bool) -> Result<Self, Diagnostics> {
         if !source.starts_with(BYTECODE) {
             source_text::check(source, false).map_err(|refusal| refusal_diagnostic(file, &refusal))?;
         }
+        let module = Self::read_checked(cx, source, file)?;
+        if verify {
+            module.verify_first()?;
+        }
+        Ok(module)
+    }
+
+    fn read_checked(cx: Context<'c>, source: &[u8], file: &str) -> Result<Self, Diagnostics> {
         let text = MlirStringRef { data: source.as_ptr().cast(), length: source.len() };
         let read = cx.with_diagnostics(|| {
             // SAFETY: defined in the shim; both strings live during the call.
             unsafe { monopour_shim_parse_module(cx.raw(), text, string::to_ref(file)) }
         });
-        let module = Self::of_parsed(read, file)?;
-        if verify {
-            module.verify_first()?;
-        }
-        Ok(module)
+        Self::of_parsed(read, file)
     }
 
     /// Verifies what was read, but for what upstream's verifier does not survive.
@@ -183,8 +214,8 @@ impl<'c> Module<'c> {
     pub fn functions(&self) -> Vec<Op<'_>> {
         self.body().ops().into_iter().filter(|op| op.is(ops::func::FUNC)).collect()
     }
-    /// The texts of ops of this module, each as it prints, one after another. Values are numbered once: MLIR numbers those of the
-    /// whole module to print any op in it.
+    /// The texts of ops of this module, each as it prints, one after another. Values are numbered once: MLIR numbers
+    /// those of the whole module to print any op in it.
     pub fn print_ops(&self, ops: &[Op]) -> String {
         string::collect(|append, user| {
             // SAFETY: defined in the shim; the ops are live (crate invariant), and laid out like their handles.

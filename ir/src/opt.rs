@@ -315,7 +315,7 @@ extern "C" fn may_be_parsed(source: MlirStringRef, file: MlirStringRef) -> bool 
         return true;
     }
     match source_text::check(source, true) {
-        Ok(()) => true,
+        Ok(_) => true,
         Err(refusal) => {
             eprintln!("{}", refusal_diagnostic(string::from_ref(file), &refusal));
             false

@@ -3,6 +3,8 @@
 //! The parser recurses over brackets and signs without a bound, simplifies an affine expression at each of its operators,
 //! and repeats a token in its message about it, so that absurd text ends it by its stack or takes minutes.
 
+use std::ops::Range;
+
 /// Deepest nesting of brackets that is given to the parser.
 const MAX_NESTING: usize = 1_000;
 /// Most signs in a row.
@@ -25,15 +27,22 @@ pub(crate) struct Refusal {
     pub message: String,
 }
 
-/// Checks text; upstream treats a NUL byte as a blank, unless it ends the input silently.
-pub(crate) fn check(source: &[u8], allow_nul: bool) -> Result<(), Refusal> {
+/// Checks text; upstream treats a NUL byte as a blank, unless it ends the input silently. Returns the places of the
+/// strings in file metadata, `{-# ... #-}`, with their quotes.
+pub(crate) fn check(source: &[u8], allow_nul: bool) -> Result<Vec<Range<usize>>, Refusal> {
     let mut scan = Scan { line: 1, ..Scan::default() };
+    let mut strings = vec![];
     let mut at = 0;
     while let Some(&byte) = source.get(at) {
         let rest = &source[at..];
+        scan.in_metadata = (scan.in_metadata && !rest.starts_with(b"#-}")) || rest.starts_with(b"{-#");
         at += match byte {
             0 if !allow_nul => return Err(scan.refuse("the text contains a NUL byte".to_owned())),
-            b'"' => scan.string(rest),
+            b'"' => {
+                let len = scan.string(rest);
+                strings.extend(scan.in_metadata.then(|| at..at + len));
+                len
+            }
             b'/' if rest.starts_with(b"//") => scan.comment(rest),
             _ if is_word(byte) => scan.word(rest)?,
             b'-' if rest.starts_with(b"->") => scan.arrow(),
@@ -41,7 +50,7 @@ pub(crate) fn check(source: &[u8], allow_nul: bool) -> Result<(), Refusal> {
             _ => scan.mark(byte)?,
         };
     }
-    Ok(())
+    Ok(strings)
 }
 
 fn is_word(byte: u8) -> bool {
@@ -55,6 +64,7 @@ struct Scan {
     depth: usize,
     signs: usize,
     divisions: usize,
+    in_metadata: bool,
 }
 
 impl Scan {
@@ -66,12 +76,12 @@ impl Scan {
     fn string(&mut self, rest: &[u8]) -> usize {
         self.signs = 0;
         let mut at = 1;
-        while let Some(&byte) = rest.get(at) {
-            match byte {
+        while let Some(next) = rest.get(at..).and_then(|rest| memchr::memchr3(b'"', b'\n', b'\\', rest)) {
+            at += next;
+            match rest[at] {
                 b'"' => return at + 1,
                 b'\n' => return at,
-                b'\\' => at += 2,
-                _ => at += 1,
+                _ => at += 2,
             }
         }
         rest.len()
@@ -148,6 +158,13 @@ mod tests {
     }
 
     #[test]
+    fn strings_of_file_metadata_are_found() {
+        let text = "a 'no' {-# b: 'yes', c: { 'd\\'': '0x' } #-} {-e 'no' #f 'no' \n {-# 'open".replace('\'', "\"");
+        let found = check(text.as_bytes(), false).unwrap().into_iter().map(|place| text[place].replace('"', "'"));
+        assert_eq!(found.collect::<Vec<_>>(), ["'yes'", "'d\\''", "'0x'", "'open"]);
+    }
+
+    #[test]
     fn absurd_text_is_refused_and_other_text_is_not() {
         let deep = |n: usize| format!("\n{}{}", "[".repeat(n), "]".repeat(n));
         assert_eq!(message(&deep(1_000)), None);
@@ -166,6 +183,6 @@ mod tests {
         assert_eq!(message("return %r#65536"), None);
         assert_eq!(message("return %r#2147483648").unwrap(), "1: a result has a number above 65536");
         assert_eq!(message("a\n\0").unwrap(), "2: the text contains a NUL byte");
-        assert_eq!(check(b"a\n\0", true), Ok(()));
+        assert_eq!(check(b"a\n\0", true), Ok(vec![]));
     }
 }

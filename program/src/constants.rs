@@ -54,6 +54,13 @@ impl ConstantData {
     }
 }
 
+impl ConstantData {
+    /// As many bytes in memory, written by `fill`, which gets zeros.
+    pub fn filled(len: usize, fill: impl FnOnce(&mut [u8])) -> Self {
+        ConstantData::Owned(Arc::new(OwnedBytes::filled(len, fill)))
+    }
+}
+
 impl From<&[u8]> for ConstantData {
     fn from(bytes: &[u8]) -> Self {
         ConstantData::Owned(Arc::new(OwnedBytes::of(bytes)))
@@ -80,6 +87,14 @@ impl OwnedBytes {
         // Within the capacity: the address stays.
         room.resize(start, 0);
         room.extend_from_slice(bytes);
+        Self { room, start }
+    }
+
+    fn filled(len: usize, fill: impl FnOnce(&mut [u8])) -> Self {
+        let mut room = vec![0; len + ALIGNMENT - 1];
+        let start = room.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT - 1);
+        room.truncate(start + len);
+        fill(&mut room[start..]);
         Self { room, start }
     }
 
@@ -118,6 +133,9 @@ mod tests {
             let data = ConstantData::from(bytes.clone());
             assert_eq!(data.bytes(), bytes);
             assert_eq!(data.bytes().as_ptr().align_offset(ALIGNMENT), 0, "{len} bytes");
+            let filled = ConstantData::filled(len, |room| room.copy_from_slice(&bytes));
+            assert_eq!(filled, data);
+            assert_eq!(filled.bytes().as_ptr().align_offset(ALIGNMENT), 0, "{len} bytes");
             assert_eq!(data.clone().bytes().as_ptr(), data.bytes().as_ptr(), "a clone is no copy");
         }
     }

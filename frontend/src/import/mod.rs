@@ -85,7 +85,9 @@ pub fn run<'c>(
     file: &str,
     options: &ImportOptions,
 ) -> Result<Imported<'c>, Diagnostics> {
-    finish(Module::parse(cx, source, file)?, file, options, WeightTable::default())
+    let (module, digits) = Module::parse_without_blobs(cx, source, file)?;
+    let weights = weights::in_text(&module, source, digits);
+    finish(module, file, options, weights)
 }
 
 /// As [`run`], for mapped bytecode: the values of its resources stay in the file.

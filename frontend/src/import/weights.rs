@@ -7,6 +7,7 @@ use monopour_program::{ConstantData, DType, Map};
 use safetensors::tensor::{Dtype, TensorInfo};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -99,26 +100,68 @@ impl WeightTable {
     }
 }
 
-/// The values of resources that lie in the module's own file, `ranges` of it by key.
+/// The values of resources that lie in the module's own file, `ranges` of it by key. Those of another size or type have
+/// none, which is reported later.
 pub(super) fn in_file(module: &Module, file: &Arc<Map>, ranges: ResourceRanges) -> WeightTable {
-    let ranges: BTreeMap<String, Range<usize>> = ranges.into_iter().collect();
+    let types = types_of(module, ranges.iter().map(|(name, range)| (name.as_str(), range.len())));
+    let data = |range: &Range<usize>| ConstantData::Mapped { map: file.clone(), range: range.clone() };
+    let found = ranges.iter().filter_map(|(name, range)| Some((name.clone(), types.get(name)?.weight(data(range)))));
+    WeightTable(found.collect())
+}
+
+/// The values of resources whose digits are in `text`, each place by its key. Those of another size or type stay in the
+/// module.
+pub(super) fn in_text(module: &Module, text: &[u8], places: ResourceRanges) -> WeightTable {
+    let types = types_of(module, places.iter().map(|(name, digits)| (name.as_str(), digits.len() / 2)));
     let mut table = WeightTable::default();
-    let mut insert = |attr: Attr| {
-        let Some((name, range)) = attr.resource_name().and_then(|name| Some((name, ranges.get(name)?.clone()))) else {
-            return;
+    for (name, place) in places {
+        let Some(ty) = types.get(&name) else {
+            module.restore_blob(text, &name, place);
+            continue;
         };
-        // Of another size or type it has no value, which is reported later.
+        let data = ConstantData::filled(place.len() / 2, |bytes| {
+            const_hex::decode_to_slice(&text[place], bytes).expect("invariant: the digits were checked");
+        });
+        table.0.insert(name, ty.weight(data));
+    }
+    table
+}
+
+/// The type of a weight.
+struct WeightType(DType, Vec<i64>);
+
+impl WeightType {
+    /// That of an attribute, if values of it have as many bytes.
+    fn of(attr: Attr, bytes: usize) -> Option<Self> {
         let ty = attr.value_type();
-        let is_whole = ty.static_size_bytes() == Some(range.len() as u64);
-        if let (Some(dtype), Some(shape), true) = (DType::parse(&ty.element().to_string()), ty.shape(), is_whole) {
-            let data = ConstantData::Mapped { map: file.clone(), range };
-            table.0.insert(name.to_owned(), Weight::new(dtype, shape, data));
+        let is_whole = ty.static_size_bytes() == Some(bytes as u64);
+        is_whole.then(|| Some(Self(DType::parse(&ty.element().to_string())?, ty.shape()?)))?
+    }
+
+    fn weight(&self, data: ConstantData) -> Weight {
+        Weight::new(self.0, self.1.clone(), data)
+    }
+}
+
+/// The types of resources with as many `bytes`, but those that are used as a type of another size or as none of ours.
+fn types_of<'a>(module: &Module, bytes: impl Iterator<Item = (&'a str, usize)>) -> BTreeMap<String, WeightType> {
+    let bytes: BTreeMap<&str, usize> = bytes.collect();
+    let mut types = BTreeMap::new();
+    let mut note = |attr: Attr| {
+        let Some((name, bytes)) = attr.resource_name().and_then(|name| Some((name, bytes.get(name)?))) else { return };
+        let ty = WeightType::of(attr, *bytes);
+        match types.entry(name.to_owned()) {
+            Entry::Vacant(entry) => _ = entry.insert(ty),
+            Entry::Occupied(mut entry) if ty.is_none() => _ = entry.insert(None),
+            Entry::Occupied(_) => {}
         }
     };
-    module.op().walk(WalkOrder::Pre, |op| {
-        op.attrs().into_iter().for_each(|(_, attr)| insert(attr));
-    });
-    table
+    if !bytes.is_empty() {
+        module.op().walk(WalkOrder::Pre, |op| {
+            op.attrs().into_iter().for_each(|(_, attr)| note(attr));
+        });
+    }
+    types.into_iter().filter_map(|(name, ty)| Some((name, ty?))).collect()
 }
 
 /// Finds the value of every `dense_resource` constant without a blob; the model itself gives those of `own`.

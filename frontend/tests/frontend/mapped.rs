@@ -1,4 +1,4 @@
-//! Bytecode that is mapped: the values of its resources stay in the file.
+//! The values of resources: those of mapped bytecode stay in the file, those of text are not parsed by MLIR.
 
 use std::sync::Arc;
 
@@ -83,5 +83,71 @@ fn mapped_bytecode_that_is_cut_is_refused() {
         let error = import::run_mapped(Context::new(), &map, "test.mlirbc", &ImportOptions::default());
         std::fs::remove_file(path).unwrap();
         assert!(error.unwrap_err().to_string().contains("I0001"), "{len} bytes");
+    }
+}
+
+fn imported(text: &str) -> Result<import::Imported<'static>, monopour_ir::Diagnostics> {
+    import::run(Context::new(), text.as_bytes(), "test.mlir", &ImportOptions::default())
+}
+
+#[test]
+fn values_of_resources_in_text_are_taken_out() {
+    let imported = imported(&text()).unwrap();
+    let of = |name: &str| imported.weights.get(name).unwrap_or_else(|| panic!("{name} is a weight"));
+    assert_eq!(imported.weights.len(), 2);
+    assert_eq!((of("weights").bytes(), of("weights").shape.as_slice()), (weights().as_slice(), [300].as_slice()));
+    assert_eq!(of("numbers").bytes(), numbers());
+    // The module has the keys alone, but for the small one.
+    let printed = imported.module.op().to_string();
+    assert!(printed.contains("dense_resource<weights>") && printed.len() < 2000, "{printed}");
+    assert!(printed.contains("little: \"0x040000000000803F00000040\""), "{printed}");
+    let again = Module::parse(Context::new(), &imported.module.op().to_bytecode(), "again.mlirbc").unwrap();
+    assert!(again.op().to_string().contains("dense_resource<numbers>"));
+}
+
+/// What the parser sees of a resource of another type, and of one that is used as two: the values are in the module.
+#[test]
+fn values_that_are_no_weights_stay_in_the_module() {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let text = format!(
+        "func.func @main() -> (tensor<4096xi4>, tensor<300xf32>, tensor<20x15xf32>) {{
+  %p = arith.constant dense_resource<packed> : tensor<4096xi4>
+  %w = arith.constant dense_resource<\"the weights\"> : tensor<300xf32>
+  %v = arith.constant dense_resource<\"the weights\"> : tensor<20x15xf32>
+  return %p, %w, %v : tensor<4096xi4>, tensor<300xf32>, tensor<20x15xf32>
+}}
+{{-# dialect_resources: {{ builtin: {{ packed: \"0x10000000{}\" /* not a comment */ }} }} #-}}",
+        hex(&[0x5a; 2048]),
+    );
+    let text = text
+        .replace(" /* not a comment */", &format!(", // \"0x\n \"the weights\"\n:\"0x04000000{}\"", hex(&weights())));
+    let parsed = Module::parse(Context::new(), text.as_bytes(), "test.mlir").unwrap().op().to_string();
+    let (module, places) = Module::parse_without_blobs(Context::new(), text.as_bytes(), "test.mlir").unwrap();
+    let keys: Vec<_> = places.iter().map(|(key, place)| (key.as_str(), place.len())).collect();
+    assert_eq!(keys, [("packed", 4096), ("the weights", 2400)]);
+    assert!(module.op().to_string().len() < 1000);
+    for (key, digits) in places {
+        module.restore_blob(text.as_bytes(), &key, digits);
+    }
+    assert_eq!(module.op().to_string(), parsed);
+    let both = "both shapes have as many bytes";
+    let of_two_shapes =
+        text.replace("packed> : tensor<4096xi4>", "packed> : tensor<2048xi8>").replace("4096xi4", "2048xi8");
+    assert_eq!(imported(&of_two_shapes).unwrap().weights.len(), 2, "{both}");
+    let short = of_two_shapes.replace("20x15xf32", "20x14xf32");
+    let short = imported(&short).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(short.weights.len(), 1);
+    assert!(short.module.op().to_string().contains("\"the weights\": \"0x04000000"));
+}
+
+#[test]
+fn digits_that_are_none_are_refused_by_the_parser() {
+    let good = text();
+    let at = good.find("numbers: \"0x").unwrap() + "numbers: \"0x".len();
+    for (place, digit) in [(at + 20, "g"), (at + 4000, "\n"), (at + 4000, ""), (at, "3"), (at + 9, "\\")] {
+        let bad = format!("{}{digit}{}", &good[..place], &good[place + 1..]);
+        let theirs = Module::parse(Context::new(), bad.as_bytes(), "test.mlir").unwrap_err().to_string();
+        assert!(theirs.contains("I0001"), "{theirs}");
+        assert_eq!(imported(&bad).unwrap_err().to_string(), theirs);
     }
 }
