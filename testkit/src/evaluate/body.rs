@@ -1,8 +1,8 @@
 //! Bodies of structured ops, compiled to straight-line code over registers so that they run millions of times.
 
 use super::scalar::{Scalar, ScalarOp, divided_by_one};
-use super::{Datum, Interpreter, Precision, nearest};
-use crate::host_tensor::HostTensor;
+use super::{Datum, Interpreter, Precision, nearest, rounded};
+use crate::host_tensor::{Dtype, HostTensor};
 use monopour_ir::ops;
 use monopour_ir::{AffineMap, Block, Op, Value};
 use std::collections::HashMap;
@@ -21,6 +21,7 @@ struct Step<'c> {
     op: Op<'c>,
     kind: Kind<'c>,
     to: usize,
+    rounded_to: Option<Dtype>,
 }
 
 enum Kind<'c> {
@@ -68,7 +69,7 @@ impl<'c> Body<'c> {
                     Some(nearest(tensor, &index))
                 }
             };
-            registers[step.to] = self.precision.round(step.op, value.ok_or(step.op)?);
+            registers[step.to] = rounded(value.ok_or(step.op)?, step.rounded_to);
         }
         Ok(())
     }
@@ -79,14 +80,25 @@ impl<'c> Body<'c> {
         self.registers[register]
     }
 
-    /// For a body `acc + a * b` of floats (either order): the arguments `a` and `b`; `acc` is the last argument.
+    /// For a body `acc + a * b` of floats (either order), whose factors may be extended: the arguments `a` and `b`; `acc`
+    /// is the last argument.
     pub(super) fn as_multiply_add(&self, arguments: usize) -> Option<(usize, usize)> {
-        let ([multiply, add], Precision::Double) = (self.steps.as_slice(), self.precision) else { return None };
+        let ([extensions @ .., multiply, add], Precision::Double) = (self.steps.as_slice(), self.precision) else {
+            return None;
+        };
         let (Kind::Scalar(_, [a, b, _]), Kind::Scalar(_, [x, y, _])) = (&multiply.kind, &add.kind) else { return None };
         let acc = arguments.checked_sub(1)?;
         let sums = (*x == multiply.to && *y == acc) || (*y == multiply.to && *x == acc);
         let shape = multiply.op.is(ops::arith::MULF) && add.op.is(ops::arith::ADDF) && sums && self.yields == [add.to];
-        (shape && *a < acc && *b < acc).then_some((*a, *b))
+        let is_extended = extensions.iter().all(|step| step.op.is(ops::arith::EXTF));
+        // An extension changes no value.
+        let argument = |register: usize| match extensions.iter().find(|step| step.to == register).map(|step| &step.kind)
+        {
+            Some(Kind::Scalar(_, [of, ..])) => *of,
+            _ => register,
+        };
+        let (a, b) = (argument(*a), argument(*b));
+        (shape && is_extended && a < acc && b < acc).then_some((a, b))
     }
 }
 
@@ -128,7 +140,8 @@ impl<'c> Compiler<'c, '_, '_> {
         for result in 0..op.num_results() {
             let kind = self.kind(op, result)?;
             let to = self.slot(op.result(result));
-            self.steps.push(Step { op, kind, to });
+            let rounded_to = self.interpreter.precision.type_of(op);
+            self.steps.push(Step { op, kind, to, rounded_to });
         }
         Some(())
     }

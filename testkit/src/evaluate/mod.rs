@@ -430,11 +430,22 @@ impl<'c> Interpreter<'c, '_> {
 impl Precision {
     /// The value of an op's result.
     fn round(self, op: Op, value: Scalar) -> Scalar {
-        let (Self::OfType, Scalar::Float(v)) = (self, value) else { return value };
-        match dtype_of(op.result(0).ty()).filter(|d| d.is_float()) {
-            Some(dtype) => Scalar::Float(decode_float(dtype, encode_float(dtype, v))),
-            None => value,
+        match value {
+            Scalar::Float(_) => rounded(value, self.type_of(op)),
+            _ => value,
         }
+    }
+
+    /// The type that results of an op are rounded to.
+    fn type_of(self, op: Op) -> Option<Dtype> {
+        matches!(self, Self::OfType).then(|| dtype_of(op.result(0).ty()))?.filter(|dtype| dtype.is_float())
+    }
+}
+
+fn rounded(value: Scalar, to: Option<Dtype>) -> Scalar {
+    match (to, value) {
+        (Some(dtype), Scalar::Float(v)) => Scalar::Float(decode_float(dtype, encode_float(dtype, v))),
+        _ => value,
     }
 }
 

@@ -61,6 +61,43 @@ fn matmul_with_a_transposed_operand() {
     check(&text, &inputs, &[1, 3], &[121.0, 243.0, 365.0]);
 }
 
+/// Extended factors in either order and one that is not, and a sum that only looks like one: of the other argument.
+#[test]
+fn products_of_extended_factors() {
+    let text = |extensions: &str, factors: &str, sum: &str| {
+        format!(
+            "#a = affine_map<(m, n, k) -> (m, k)>
+            #b = affine_map<(m, n, k) -> (k, n)>
+            #c = affine_map<(m, n, k) -> (m, n)>
+            func.func @main(%a: tensor<2x3xf16>, %b: tensor<3x2xf32>, %c: tensor<2x2xf32>) -> tensor<2x2xf32> {{
+              %b16 = arith.truncf %b : tensor<3x2xf32> to tensor<3x2xf16>
+              %0 = linalg.generic {{indexing_maps = [#a, #b, #c], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}}
+                  ins(%a, %b16 : tensor<2x3xf16>, tensor<3x2xf16>) outs(%c : tensor<2x2xf32>) {{
+              ^bb0(%x: f16, %y: f16, %z: f32):
+                {extensions}
+                %p = arith.mulf {factors} : f32
+                %s = arith.addf {sum} : f32
+                linalg.yield %s : f32
+              }} -> tensor<2x2xf32>
+              return %0 : tensor<2x2xf32>
+            }}"
+        )
+    };
+    let inputs = || {
+        let a =
+            HostTensor { dtype: Dtype::F16, shape: vec![2, 3], data: Data::Float(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.5]) };
+        [a, f32s(&[3, 2], &[1.0, 0.5, -1.0, 2.0, 3.0, 0.25]), f32s(&[2, 2], &[10.0, 20.0, 30.0, 40.0])]
+    };
+    let both = "%i = arith.extf %x : f16 to f32\n %j = arith.extf %y : f16 to f32";
+    let swapped = "%j = arith.extf %y : f16 to f32\n %i = arith.extf %x : f16 to f32";
+    let sums = [18.0, 25.25, 48.5, 53.625];
+    check(&text(both, "%i, %j", "%z, %p"), &inputs(), &[2, 2], &sums);
+    check(&text(swapped, "%j, %i", "%p, %z"), &inputs(), &[2, 2], &sums);
+    // The last square of the factor, and the factor itself.
+    check(&text(both, "%j, %j", "%i, %p"), &inputs(), &[2, 2], &[12.0, 3.0625, 15.5, 6.5625]);
+    check(&text(both, "%i, %i", "%z, %p"), &inputs(), &[2, 2], &[24.0, 34.0, 113.25, 123.25]);
+}
+
 #[test]
 fn named_ops_are_generalised() {
     let text = "func.func @main(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
