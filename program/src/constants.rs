@@ -68,7 +68,12 @@ impl From<&[u8]> for ConstantData {
 }
 
 impl From<Vec<u8>> for ConstantData {
+    /// Without a copy where the bytes are aligned, as large ones of mimalloc are, and have no room to spare.
     fn from(bytes: Vec<u8>) -> Self {
+        let is_tight = bytes.capacity() - bytes.len() <= bytes.len() / 8;
+        if is_tight && bytes.as_ptr().align_offset(ALIGNMENT) == 0 {
+            return ConstantData::Owned(Arc::new(OwnedBytes { room: bytes, start: 0 }));
+        }
         bytes.as_slice().into()
     }
 }
@@ -125,6 +130,29 @@ impl fmt::Debug for ConstantData {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn aligned_bytes_are_kept_where_they_are() {
+        let vectors: Vec<(Vec<u8>, usize)> = (1024..4096)
+            .step_by(16)
+            .flat_map(|len| [(len, 0), (len, len)])
+            .map(|(len, spare)| {
+                let mut bytes = Vec::with_capacity(len + spare);
+                bytes.resize(len, 7);
+                (bytes, spare)
+            })
+            .collect();
+        let mut aligned = 0;
+        for (bytes, spare) in vectors {
+            let (at, len, is_aligned) = (bytes.as_ptr(), bytes.len(), bytes.as_ptr().align_offset(ALIGNMENT) == 0);
+            let data = ConstantData::from(bytes);
+            assert_eq!(data.bytes(), vec![7; len]);
+            assert_eq!(data.bytes().as_ptr().align_offset(ALIGNMENT), 0);
+            assert_eq!(data.bytes().as_ptr() == at, is_aligned && spare == 0, "{len} bytes, {spare} to spare");
+            aligned += usize::from(is_aligned && spare == 0);
+        }
+        assert!(aligned > 0, "of 192 places");
+    }
 
     #[test]
     fn owned_bytes_are_aligned() {
