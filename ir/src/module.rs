@@ -98,8 +98,10 @@ impl<'c> Module<'c> {
         }
         let strings = source_text::check(source, false).map_err(|refusal| refusal_diagnostic(file, &refusal))?;
         let shortened = Shortened::new(source, strings, LEAST_IN_PLACE);
-        let module = Self::read_checked(cx, shortened.text(), file)?;
+        let read = Self::read_checked(cx, shortened.text(), file);
+        // After a failure too: another text may be parsed in this context.
         let ranges = shortened.take_blobs(cx);
+        let module = read?;
         module.verify_first()?;
         Ok((module, ranges))
     }

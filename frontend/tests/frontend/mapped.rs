@@ -140,6 +140,18 @@ fn values_that_are_no_weights_stay_in_the_module() {
     assert!(short.module.op().to_string().contains("\"the weights\": \"0x04000000"));
 }
 
+/// A text that is refused leaves nothing behind that another one's values are taken for.
+#[test]
+fn a_refused_text_leaves_no_values() {
+    let cx = Context::new();
+    let refused = text().replace("weights", "other").replace("spare: ", "spare ");
+    Module::parse_without_blobs(cx, refused.as_bytes(), "refused.mlir").unwrap_err();
+    let (_, places) = Module::parse_without_blobs(cx, text().as_bytes(), "test.mlir").unwrap();
+    let keys: Vec<_> = places.iter().map(|(key, place)| (key.as_str(), place.len())).collect();
+    assert!(keys.iter().all(|(key, _)| !key.starts_with("other")), "{keys:?}");
+    assert_eq!(keys.iter().map(|(_, len)| *len).sum::<usize>(), 2 * (1200 + 2048), "{keys:?}");
+}
+
 #[test]
 fn digits_that_are_none_are_refused_by_the_parser() {
     let good = text();
