@@ -52,9 +52,7 @@ impl ConstantData {
             ConstantData::Mapped { map, range } => map.get(range.clone()).unwrap_or(&[]),
         }
     }
-}
 
-impl ConstantData {
     /// As many bytes in memory, written by `fill`, which gets zeros.
     pub fn filled(len: usize, fill: impl FnOnce(&mut [u8])) -> Self {
         ConstantData::Owned(Arc::new(OwnedBytes::filled(len, fill)))

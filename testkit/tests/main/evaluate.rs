@@ -61,7 +61,7 @@ fn matmul_with_a_transposed_operand() {
     check(&text, &inputs, &[1, 3], &[121.0, 243.0, 365.0]);
 }
 
-/// Extended factors in either order and one that is not, and a sum that only looks like one: of the other argument.
+/// Extended factors in either order, a square, and a body that is no sum of products: it adds to a factor.
 #[test]
 fn products_of_extended_factors() {
     let text = |extensions: &str, factors: &str, sum: &str| {
