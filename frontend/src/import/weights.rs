@@ -1,5 +1,5 @@
-//! Values of `dense_resource` constants that carry no blob: mapped from a safetensors file or bytecode, never copied, or
-//! decoded from text.
+//! Values of `dense_resource` constants that carry no blob: mapped from a safetensors file or bytecode, never copied,
+//! or decoded from text.
 
 use monopour_contract::attributes;
 use monopour_ir::ops;
