@@ -1,4 +1,4 @@
-//! Collapses the short lines of images in contractions, for CPUs.
+//! Collapses the short lines of images in contractions, for CPUs, and on GPUs rows that lie in several dimensions.
 //!
 //! Before / after (dispatch 3; lines of 14 elements where a vector has 16):
 //!
@@ -15,13 +15,14 @@
 //! Limits: known sizes, and ops of the dispatch whose operands have both dimensions next to each other, or none of them.
 
 use crate::dispatch::{self, Dispatch};
-use crate::{kernel_cpu, linalg, products};
+use crate::{kernel_cpu, kernel_matrices, linalg, products};
+use monopour_contract::KernelClass;
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{IteratorType, iterator_types, iterator_types_attr};
 use monopour_ir::{
     AffineMap, Attr, Context, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Rewriter, Type, Value,
 };
-use monopour_program::CpuTarget;
+use monopour_program::{CpuTarget, GpuDescription};
 
 /// Elements of a line that is long enough, in vectors.
 const LONG: i64 = 4;
@@ -34,17 +35,59 @@ pub fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
     let mut rw = Rewriter::new(module.context());
     for dispatch in dispatch::collect(module) {
         if has_short_lines(&dispatch, cpu) {
-            let members: Option<Vec<_>> = dispatch.ops.iter().map(|(op, _)| Member::of(*op)).collect();
-            let extents = |member: &Member| (member.height, member.width);
-            match members {
-                Some(members) if members.iter().all(|m| extents(m) == extents(&members[0])) => {
-                    members.iter().try_for_each(|member| member.collapse(&dispatch, &mut rw))?;
-                }
-                _ => (),
+            let rank = dispatch.root.result(0).ty().shape().map_or(0, |shape| shape.len());
+            collapse(&dispatch, rank.saturating_sub(2), &mut rw)?;
+        }
+    }
+    Ok(())
+}
+
+/// On GPUs, the rows of a product that lie in several dimensions as one, so that tiles at the ends of each leave nothing idle: a
+/// batch of sequences times weights. On cooperative matrices the columns, too.
+///
+/// # Errors
+/// None of its own; what MLIR's op builders report.
+pub fn run_on_gpu(module: &Module, gpu: &GpuDescription) -> Result<(), Diagnostics> {
+    let mut rw = Rewriter::new(module.context());
+    if gpu.is_cpu_adapter() {
+        return Ok(());
+    }
+    for dispatch in dispatch::collect(module) {
+        while let Some(at) = several_dimensions(&dispatch, gpu) {
+            if !collapse(&dispatch, at, &mut rw)? {
+                break;
             }
         }
     }
     Ok(())
+}
+
+/// The first of two dimensions of a product's result that are its rows, or columns that matrices have.
+fn several_dimensions(dispatch: &Dispatch, gpu: &GpuDescription) -> Option<usize> {
+    let product =
+        dispatch.contraction().filter(|op| dispatch.class() == KernelClass::Contraction && op.num_results() == 1)?;
+    let roles = products::contraction_loops(product)?;
+    let order = linalg::indexing_maps(product)?.last()?.dim_positions()?;
+    let has_matrices =
+        gpu.cooperative_lanes().is_some() && (0..2).all(|i| kernel_matrices::is_half(product.operand(i)));
+    let are_one = |pair: &[usize]| {
+        let within = |dims: &[usize]| pair.iter().all(|d| dims.contains(d));
+        within(&roles.m) || has_matrices && within(&roles.n)
+    };
+    // What lies within another tensor has gaps between its lines.
+    let inserts = |value: Value| value.uses().iter().any(|u| u.op.is(ops::tensor::INSERT_SLICE));
+    let is_whole = !dispatch.ops.iter().flat_map(|(op, _)| op.results()).any(inserts);
+    order.windows(2).position(are_one).filter(|_| is_whole)
+}
+
+/// Collapses dimensions `at` and `at + 1` of the results of a dispatch, if all of its ops allow it; returns whether.
+fn collapse<'c>(dispatch: &Dispatch<'c>, at: usize, rw: &mut Rewriter<'c>) -> Result<bool, Diagnostics> {
+    let members: Option<Vec<_>> = dispatch.ops.iter().map(|(op, _)| Member::of(*op, at)).collect();
+    let extents = |member: &Member| (member.height, member.width);
+    let alike = |members: &Vec<Member>| members.iter().all(|m| extents(m) == extents(&members[0]));
+    let Some(members) = members.filter(alike) else { return Ok(false) };
+    members.iter().try_for_each(|member| member.collapse(dispatch, rw))?;
+    Ok(true)
 }
 
 /// Whether the columns of a contraction are lines that fill vectors badly.
@@ -59,9 +102,11 @@ fn has_short_lines(dispatch: &Dispatch, cpu: &CpuTarget) -> bool {
     }
 }
 
-/// An op of a dispatch whose result ends in the two dimensions of an image.
+/// An op of a dispatch whose result has the two dimensions.
 struct Member<'c> {
     op: Op<'c>,
+    /// The first of them in the result.
+    at: usize,
     /// Positions of the dimensions in each operand that has them: of the first of the two.
     pairs: Vec<Option<usize>>,
     /// The loop over lines, and the one within a line.
@@ -71,17 +116,18 @@ struct Member<'c> {
 }
 
 impl<'c> Member<'c> {
-    fn of(op: Op<'c>) -> Option<Self> {
+    fn of(op: Op<'c>, at: usize) -> Option<Self> {
         let shape = op.result(0).ty().shape().filter(|_| op.num_results() == 1)?;
-        let [.., height, width] = shape[..] else { return None };
-        let last = shape.len() - 2;
+        let [height, width] = shape.get(at..at + 2)? else { return None };
+        let (height, width) = (*height, *width);
         if op.is(ops::linalg::FILL) {
-            return Some(Self { op, pairs: vec![None, Some(last)], loops: None, height, width });
+            return Some(Self { op, at, pairs: vec![None, Some(at)], loops: None, height, width });
         }
         // No dimension twice.
         let positions = |map: &AffineMap<'c>| map.dim_positions().filter(|_| map.is_projected_permutation());
         let maps: Vec<_> = linalg::indexing_maps(op)?.iter().map(positions).collect::<Option<_>>()?;
-        let [.., y, x] = maps.last()?[..] else { return None };
+        let [y, x] = maps.last()?.get(at..at + 2)? else { return None };
+        let (y, x) = (*y, *x);
         let bodies = op.body()?.ops();
         let plain =
             op.is(ops::linalg::GENERIC) && !bodies.iter().any(|o| o.is(ops::linalg::INDEX) || o.num_regions() > 0);
@@ -95,6 +141,7 @@ impl<'c> Member<'c> {
         let known = op.operands().iter().all(|v| v.ty().shape().is_some_and(|s| s.iter().all(|size| *size > 0)));
         (plain && known && !op.operands().iter().any(sliced)).then_some(Self {
             op,
+            at,
             pairs,
             loops: Some([y, x]),
             height,
@@ -116,11 +163,10 @@ impl<'c> Member<'c> {
         }
         let result = op.result(0);
         let (ty, outside) = (result.ty(), result.uses().into_iter().filter(|u| !inside(u.op)).collect::<Vec<_>>());
-        let last = ty.shape().map_or(0, |shape| shape.len() - 2);
-        rw.set_type(result, collapsed_type(ty, last));
+        rw.set_type(result, collapsed_type(ty, self.at));
         if !outside.is_empty() {
             rw.set_point(InsertionPoint::After(op));
-            let whole = expanded(result, ty, last, rw)?;
+            let whole = expanded(result, ty, self.at, rw)?;
             outside.into_iter().for_each(|u| rw.set_operand(u.op, u.index, whole));
         }
         self.drop_loop(rw);

@@ -34,7 +34,7 @@
 use crate::fuse_form::Rules;
 use crate::{
     fuse_form, fuse_limits, linalg, odd_products, packed_factors, products, rounded_weights, several_results, siblings,
-    side_by_side, softmax_maximum, specialize, split_division, split_reduction, turned,
+    side_by_side, softmax_maximum, specialize, split_division, split_k, split_reduction, turned,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -44,6 +44,9 @@ use monopour_ir::{
 use monopour_program::GpuDescription;
 use std::collections::HashSet;
 use tracing::{Level, enabled, trace};
+
+/// Elements of a row that hardware GPUs hold in registers: 128 of each lane of a subgroup.
+const MOST_HELD: i64 = 4_096;
 
 /// Fuses, and forms the dispatches.
 ///
@@ -104,10 +107,12 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
         several_results::run(module, gpu.limits.max_storage_buffers, &mut rw)?;
         side_by_side::run(module, gpu, &mut rw)?;
         odd_products::run(module, gpu, &mut rw)?;
+        split_k::run(module, gpu, &mut rw)?;
     }
     let turned = if gpu.is_none() { turned::run(module, &mut rw)? } else { HashSet::new() };
     unshare(module, &mut rw);
-    fuse_form::run(module, &Rules { most_buffers, turned }, &mut rw)
+    let longest_held = gpu.filter(|gpu| !gpu.is_cpu_adapter()).map_or(0, |_| MOST_HELD);
+    fuse_form::run(module, &Rules { most_buffers, gathers: gpu.is_none(), longest_held, turned }, &mut rw)
 }
 
 fn count_ops(module: &Module) -> usize {

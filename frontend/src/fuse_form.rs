@@ -21,6 +21,10 @@ type Formed<'c> = Vec<(Op<'c>, Role)>;
 pub(crate) struct Rules<'c> {
     /// Buffers that it may bind.
     pub(crate) most_buffers: usize,
+    /// Whether an op that reads elements at computed positions may be one of rows: on GPUs these are loop nests then.
+    pub(crate) gathers: bool,
+    /// Elements of the longest row that a dispatch may hold without a place in a result: in registers.
+    pub(crate) longest_held: i64,
     /// Epilogues that write in another order than they read.
     pub(crate) turned: HashSet<Op<'c>>,
 }
@@ -80,7 +84,7 @@ fn form_block<'c>(block: Block<'c>, rules: &Rules<'c>, rw: &mut Rewriter<'c>) ->
     let joint = find_joint(&graph, &mut taken, is_product);
     let mut epilogues = find_epilogues(&graph, &mut taken, rules, is_product);
     taken.extend(graph.ops().iter().copied().filter(|op| !linalg::is_structured(*op) || is_product(*op)));
-    let groups = rows_form::run(&mut graph, &taken, rules.most_buffers);
+    let groups = rows_form::run(&mut graph, &taken, rules);
     let mut left: HashSet<Op> = taken.iter().copied().filter(|op| !is_product(*op)).collect();
     left.extend(groups.iter().flat_map(|g| g.members.iter().copied()));
     epilogues.extend(find_epilogues(&graph, &mut left, rules, |op| {

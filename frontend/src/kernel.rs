@@ -8,9 +8,9 @@ use crate::dispatch::Dispatch;
 use crate::grid::MAX_GRID_RANK;
 use crate::kernel_images::{self, ImageTile};
 use crate::kernel_matrices;
-use crate::large_tiles::{LARGE_TILE, MANY_PAIRS, MANY_TILES, is_large_product};
+use crate::large_tiles::{LARGE_TILE, MANY_PAIRS, is_large_product};
 use crate::linalg::{self, Loops, known};
-use crate::{attention, kernel_columns, kernel_rows, products};
+use crate::{kernel_attention, kernel_columns, kernel_rows, products};
 use monopour_contract::{KernelChoice, KernelClass, Sharing};
 use monopour_ir::{Attr, Context, DYNAMIC, Op};
 use monopour_program::GpuDescription;
@@ -29,8 +29,6 @@ const POINTWISE_TILE: i64 = 1_024;
 const MANY_WORKGROUPS: i64 = 4_096;
 /// Most vectors of a pointwise tile that an invocation has in flight.
 const MAX_VECTORS: i64 = 4;
-/// Vectors of an attention's rows that one subgroup holds: queries, scores and sums, 24 KiB.
-const HELD_BY_SUBGROUP: i64 = 768;
 
 /// The kernel of one dispatch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,6 +66,15 @@ impl Kernel {
     pub fn measured_as(self, key: &str) -> Self {
         Self { choice: KernelChoice { measured_as: Some(key.to_owned()), ..self.choice }, ..self }
     }
+    /// Whether invocations share what they read of the factors of a product, whose reduction may be cut: windows on matrices are
+    /// whole.
+    pub fn may_be_cut(&self) -> bool {
+        match (self.choice.class, self.choice.sharing) {
+            (KernelClass::Contraction, Sharing::Workgroup | Sharing::Cooperative) => true,
+            (KernelClass::Convolution, sharing) => sharing == Sharing::Workgroup,
+            _ => false,
+        }
+    }
     /// `monopour.kernel`.
     pub fn to_attr<'c>(&self, cx: Context<'c>) -> Attr<'c> {
         Attr::from_fields(cx, &self.choice.encode())
@@ -88,7 +95,7 @@ pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription, 
         KernelClass::Convolution => gpu_convolution(dispatch, loops, gpu, by),
         KernelClass::Row => kernel_rows::choose(dispatch, loops, gpu, by),
         KernelClass::Elementwise => gpu_elementwise(dispatch, loops, gpu, by),
-        KernelClass::Attention => gpu_attention(dispatch, gpu, by),
+        KernelClass::Attention => kernel_attention::choose(dispatch, gpu, by),
         KernelClass::Generic | KernelClass::Column => {
             let columns = if by.is_plain { None } else { kernel_columns::choose(dispatch, loops, gpu) };
             columns.unwrap_or_else(|| gpu_generic(loops, gpu, by))
@@ -102,7 +109,7 @@ pub(crate) fn for_gpu(dispatch: &Dispatch, loops: &Loops, gpu: &GpuDescription, 
 }
 
 /// The subgroup size, where it is known and shuffles are the best way to share operands.
-fn shuffled_subgroup(gpu: &GpuDescription) -> Option<i64> {
+pub(crate) fn shuffled_subgroup(gpu: &GpuDescription) -> Option<i64> {
     (gpu.is_cpu_adapter() && gpu.exact_subgroup_size() == Some(8)).then_some(8)
 }
 
@@ -161,13 +168,11 @@ fn gpu_contraction(
     if rows <= FEW_ROWS && !few && !gpu.is_cpu_adapter() {
         // About as many accumulators for several products as for one, and as many workgroups.
         let columns = by.size.of(4 / (results as u64).next_power_of_two().min(4) as i64);
-        return (
-            sized(rows, 64 * columns),
-            KernelChoice {
-                reduction_step: by.step.of(8),
-                ..few_rows(rows, columns, common_width(columns, &contiguous))
-            },
-        );
+        let choice = few_rows(rows, columns, common_width(columns, &contiguous));
+        return (sized(rows, 64 * columns), KernelChoice { reduction_step: by.step.of(8), ..choice });
+    }
+    if let Some(kernel) = product_of_images(op, &roles, loops, (gpu, by)) {
+        return kernel;
     }
     if let Some((tile, choice)) = kernel_matrices::product(op, &roles, &all, gpu).filter(|_| !by.is_plain) {
         let tile = by.size.choose([64, tile, LARGE_TILE]);
@@ -176,6 +181,24 @@ fn gpu_contraction(
     let is_large = by.size.choose([false, is_large_product(&roles, &loops.extents, (gpu, MANY_PAIRS)), true]);
     let ([rows, columns], choice) = workgroup_product(results, is_large, common_width(4, &contiguous), gpu);
     (sized(rows, columns), KernelChoice { reduction_step: by.step.of(choice.reduction_step), ..choice })
+}
+
+/// A product on hardware whose rows or columns are positions of images: tiles of several lines.
+fn product_of_images(
+    op: Op,
+    roles: &products::ContractionLoops,
+    loops: &Loops,
+    (gpu, by): (&GpuDescription, Deviation),
+) -> Option<(Vec<i64>, KernelChoice)> {
+    if by.is_plain || gpu.is_cpu_adapter() || op.num_results() > 1 || linalg::num_inputs(op) > 2 {
+        return None;
+    }
+    let roles = kernel_images::of_product(roles, &loops.extents)?;
+    let (tile, choice) = match kernel_matrices::convolution(op, &roles, loops, gpu) {
+        Some(kernel) => kernel,
+        None => hardware_convolution(op, &roles, (kernel_images::tile(&roles, loops)?, loops), (gpu, by)),
+    };
+    Some((tile, KernelChoice { class: KernelClass::Contraction, ..choice }))
 }
 
 /// Rows and columns of a product whose factors pass through workgroup memory, and its kernel.
@@ -261,6 +284,9 @@ fn gpu_convolution(
     let op = dispatch.main();
     let roles = products::convolution_loops(op).expect("invariant: the class says that it is one");
     let is_asked = !gpu.is_cpu_adapter() && !by.is_plain;
+    if let Some(kernel) = kernel_matrices::convolution(op, &roles, loops, gpu).filter(|_| is_asked) {
+        return kernel;
+    }
     if let Some(image) = kernel_images::tile(&roles, loops).filter(|_| is_asked) {
         return hardware_convolution(op, &roles, (image, loops), (gpu, by));
     }
@@ -322,56 +348,6 @@ fn hardware_convolution(
         ..KernelChoice::default()
     };
     (image.tile, choice)
-}
-
-/// Rows of queries that share keys; all keys in turn. With shuffles one subgroup holds the rows in registers, else the
-/// scores of a block of keys pass through workgroup memory.
-fn gpu_attention(dispatch: &Dispatch, gpu: &GpuDescription, by: Deviation) -> (Vec<i64>, KernelChoice) {
-    let shape = attention::Shape::of(dispatch).expect("invariant: the class says that it has one");
-    if let Some(kernel) = kernel_matrices::attention(dispatch, &shape, gpu).filter(|_| !by.is_plain) {
-        return kernel;
-    }
-    let queries = shape.query.map_or(1, |row| known(shape.rows[row]));
-    let shuffled = shuffled_subgroup(gpu);
-    let (most, block) = match shuffled {
-        Some(lanes) => {
-            let per_lane = if known(shape.keys) > 2 * lanes { 4 } else { (known(shape.keys) + lanes - 1) / lanes };
-            let held = |rows: i64| rows * ((shape.size + shape.width + 2 * lanes - 2) / lanes + per_lane);
-            // Loads from dynamic shapes are of single elements, each of which takes a driver's time to compile.
-            let sizes: &[i64] = match by.size {
-                _ if shape.rows.contains(&DYNAMIC) => &[8, 4, 2],
-                Scale::More => &[32, 16, 8, 4, 2],
-                _ => &[16, 8, 4, 2],
-            };
-            let room = if by.size == Scale::More { 2 * HELD_BY_SUBGROUP } else { HELD_BY_SUBGROUP };
-            (sizes.iter().copied().find(|rows| held(*rows) <= room).unwrap_or(1), per_lane)
-        }
-        None => {
-            // Where tiles of 64 rows leave units of a device without one, smaller ones do not: 0.67 of the time on an H200.
-            let others = shape.rows.iter().enumerate().filter(|(row, _)| Some(*row) != shape.query);
-            let heads: i64 = others.map(|(_, extent)| known(*extent)).product();
-            let is_scarce = !gpu.is_cpu_adapter() && heads.saturating_mul((queries + 63) / 64) < MANY_TILES;
-            (if shape.width <= 64 && !is_scarce { 64 } else { 32 }, 32)
-        }
-    };
-    let most = if by.size == Scale::Less { by.size.of(most) } else { most };
-    // Tiles of about one size.
-    let tiles = (queries + most - 1) / most;
-    let rows = (queries + tiles - 1) / tiles;
-    let mut tile = vec![1; shape.rows.len()];
-    if let Some(row) = shape.query {
-        tile[row] = rows;
-    }
-    let choice = KernelChoice {
-        class: KernelClass::Attention,
-        workgroup_size: [if shuffled.is_some() { 8 } else { 64 }, 1, 1],
-        register_tile: vec![rows, block],
-        vector_width: if shuffled.is_some() { 8 } else { 4 },
-        sharing: if shuffled.is_some() { Sharing::Subgroup } else { Sharing::Workgroup },
-        subgroup_size: shuffled,
-        ..KernelChoice::default()
-    };
-    (tile, choice)
 }
 
 fn gpu_elementwise(

@@ -13,6 +13,10 @@ use monopour_program::GpuDescription;
 
 /// Bytes of a line of memory, which neighbouring invocations read together.
 const LINE_BYTES: i64 = 128;
+/// Bytes that a device reads from memory at least.
+const SECTOR_BYTES: i64 = 32;
+/// Units of the largest GPUs.
+const UNITS: i64 = 132;
 /// Invocations of a full device: the largest GPUs have room for so many.
 const FULL: i64 = 1 << 17;
 /// Least invocations of a workgroup.
@@ -20,7 +24,7 @@ const LEAST: i64 = 64;
 /// Elements of the reduction from which on it is split, and the fewest for each invocation.
 const LONG: i64 = 32;
 const FEWEST: i64 = 4;
-/// Rows of a product that an invocation holds.
+/// Sums of a product that an invocation holds: of each row and result.
 const MAX_ROWS: i64 = 8;
 
 /// The tile and the choice of a reduction across rows; `None` for other dispatches.
@@ -57,7 +61,8 @@ pub(crate) fn choose_product(
         None => true,
     };
     let columns: i64 = roles.n.iter().map(|d| known(loops.extents[*d])).product();
-    let is_skinny = is_static && rows <= MAX_ROWS && columns > FEW_COLUMNS && op.num_results() == 1;
+    let held = rows * op.num_results() as i64;
+    let is_skinny = is_static && held <= MAX_ROWS && columns > FEW_COLUMNS;
     if gpu.is_cpu_adapter() || !across || !is_skinny || !loops.tileable[column] {
         return None;
     }
@@ -69,7 +74,7 @@ pub(crate) fn choose_product(
     for d in &roles.m {
         tile[*d] = known(loops.extents[*d]);
     }
-    split(op, tile, (column, loops), (length, rows), gpu)
+    split(op, tile, (column, loops), (length, held), gpu)
 }
 
 /// Tiles of as many columns as a line of memory has, of the given sizes along the other loops, and invocations that fill
@@ -78,20 +83,29 @@ fn split(
     op: Op,
     mut tile: Vec<i64>,
     (column, loops): (usize, &Loops),
-    (length, rows): (i64, i64),
+    (length, held): (i64, i64),
     gpu: &GpuDescription,
 ) -> Option<(Vec<i64>, KernelChoice)> {
     let columns = loops.extents[column];
     let width = [4, 2, 1].into_iter().find(|w| columns == DYNAMIC || columns % w == 0).unwrap_or(1);
     let bytes = element_bytes(op)?;
-    let vectors = (LINE_BYTES / (width * bytes)).clamp(1, 32).min(power_of_two((known(columns) + width - 1) / width));
-    tile[column] = vectors * width;
-    let workgroups = tile.iter().zip(&loops.extents).filter(|(t, _)| **t > 0);
-    let workgroups: i64 = workgroups.map(|(t, extent)| (known(*extent) + t - 1) / t).product();
+    let all = power_of_two((known(columns) + width - 1) / width);
+    let mut vectors = (LINE_BYTES / (width * bytes)).clamp(1, 32).min(all);
+    let mut workgroups = |vectors: i64| -> i64 {
+        tile[column] = vectors * width;
+        let cut = tile.iter().zip(&loops.extents).filter(|(t, _)| **t > 0);
+        cut.map(|(t, extent)| (known(*extent) + t - 1) / t).product()
+    };
+    // Parts of a line where whole ones would leave most units of a device without work, and parts begin where sectors do.
+    let is_aligned = columns != DYNAMIC && columns * bytes % SECTOR_BYTES == 0;
+    while is_aligned && vectors * width * bytes > SECTOR_BYTES && vectors > 1 && workgroups(vectors) < UNITS {
+        vectors /= 2;
+    }
+    let workgroups = workgroups(vectors);
     let of_memory = i64::from(gpu.limits.max_workgroup_storage_bytes) / partial_bytes(op, width);
     let most = of_memory.min(i64::from(gpu.limits.max_workgroup_invocations)).min(1_024);
-    // With several rows the registers of fewer invocations are the limit.
-    let most = if rows > 2 { most.min(256) } else { most };
+    // With several sums of each the registers of fewer invocations are the limit.
+    let most = if held > 2 { most.min(256) } else { most };
     if length < LONG || most < vectors {
         return None;
     }

@@ -10,7 +10,7 @@
 //! many subgroups hide their latencies.
 
 use crate::linalg::Loops;
-use crate::products::ConvolutionLoops;
+use crate::products::{ContractionLoops, ConvolutionLoops};
 use monopour_ir::DYNAMIC;
 
 /// Units of the largest GPUs.
@@ -22,6 +22,8 @@ const OTHER_REGISTERS: i64 = 48;
 const FEWEST_CHANNELS: i64 = 16;
 /// Images of a batch of unknown size.
 const USUAL_BATCH: i64 = 16;
+/// Lines of a product's positions that are no tile by themselves.
+const SHORT_LINE: i64 = 64;
 /// Positions of a line that are most of a sector of memory.
 const SHORTEST_LINE: i64 = 7;
 
@@ -67,18 +69,41 @@ impl ImageTile {
     }
 }
 
+/// A product whose rows or columns are the positions of images, as a convolution by windows of one element: what is read or written
+/// lies in lines too short for a tile. `None` for other products.
+pub(crate) fn of_product(roles: &ContractionLoops, extents: &[i64]) -> Option<ConvolutionLoops> {
+    let (positions, channels) = match (&roles.m[..], &roles.n[..]) {
+        ([_], [_, .., _]) => (&roles.n, &roles.m),
+        ([_, .., _], [_]) => (&roles.m, &roles.n),
+        _ => return None,
+    };
+    let is_short = positions.last().is_some_and(|d| (1..SHORT_LINE).contains(&extents[*d]));
+    is_short.then(|| ConvolutionLoops {
+        input: if channels == &roles.m { 1 - roles.lhs } else { roles.lhs },
+        batch: vec![],
+        image: positions.clone(),
+        channels: channels.clone(),
+        depth: roles.batch.clone(),
+        window: vec![],
+        k: roles.k.clone(),
+    })
+}
+
 /// The tile of a convolution of images of known sizes; `None` for other ones, and for few channels.
 pub(crate) fn tile(roles: &ConvolutionLoops, loops: &Loops) -> Option<ImageTile> {
     let (last, others) = roles.channels.split_last()?;
     let channels = loops.extents[*last];
-    let is_image = roles.depth.is_empty() && roles.image.iter().all(|d| loops.extents[*d] != DYNAMIC);
+    // Parts of a reduction side by side are no channels of an image.
+    let parts: i64 = roles.depth.iter().map(|d| loops.extents[*d].max(1)).product();
+    let is_parted = roles.depth.iter().all(|d| *d < *last) && !roles.channels.is_empty() && roles.depth.len() < 2;
+    let is_image = is_parted && roles.image.iter().all(|d| loops.extents[*d] != DYNAMIC);
     let tiled = roles.batch.iter().chain(&roles.image).chain(&roles.channels).all(|d| loops.tileable[*d]);
     if !is_image || !tiled || channels < FEWEST_CHANNELS {
         return None;
     }
     let positions: Vec<usize> = roles.batch.iter().chain(&roles.image).copied().collect();
     let extents: Vec<i64> = positions.iter().map(|d| loops.extents[*d]).collect();
-    let others_count: i64 = others.iter().map(|d| loops.extents[*d].max(1)).product();
+    let others_count: i64 = parts * others.iter().map(|d| loops.extents[*d].max(1)).product::<i64>();
     // Channels in front of the image: neighbours in memory are those along a line.
     let line = if Some(last) < roles.image.last() { SHORTEST_LINE } else { 1 };
     let of_layout = |layout: &Layout| {
@@ -97,7 +122,7 @@ pub(crate) fn tile(roles: &ConvolutionLoops, loops: &Loops) -> Option<ImageTile>
     for (d, size) in positions.iter().zip(&boxed) {
         tile[*d] = *size;
     }
-    others.iter().for_each(|d| tile[*d] = 1);
+    others.iter().chain(&roles.depth).for_each(|d| tile[*d] = 1);
     tile[*last] = channels.min(layout.invocations[1] * layout.registers[1]);
     Some(ImageTile { tile, layout })
 }
@@ -120,7 +145,7 @@ fn time(layout: &Layout, tiles: i64, is_ragged: bool) -> i64 {
 
 /// Boxes of at most `most` positions, at least one, those of the longest lines first. Lines have at least `least` positions where they
 /// can; images of a batch of unknown size are alone.
-fn boxes(extents: &[i64], (most, least): (i64, i64)) -> Vec<Vec<i64>> {
+pub(crate) fn boxes(extents: &[i64], (most, least): (i64, i64)) -> Vec<Vec<i64>> {
     let Some((last, others)) = extents.split_last() else { return vec![vec![]] };
     let last = if *last == DYNAMIC { 1 } else { (*last).max(1) };
     let mut size = last.min(most);
@@ -143,7 +168,7 @@ fn boxes(extents: &[i64], (most, least): (i64, i64)) -> Vec<Vec<i64>> {
 }
 
 /// Boxes that cover these extents.
-fn tiles(extents: &[i64], boxed: &[i64]) -> i64 {
+pub(crate) fn tiles(extents: &[i64], boxed: &[i64]) -> i64 {
     let known = |extent: i64| if extent == DYNAMIC { USUAL_BATCH } else { extent };
     extents.iter().zip(boxed).map(|(extent, size)| div_up(known(*extent), *size)).product()
 }

@@ -3,13 +3,14 @@
 use crate::attention::{self, Shape};
 use crate::dispatch::Dispatch;
 use crate::large_tiles::{LARGE_TILE, MANY_TILES, is_large_product};
-use crate::linalg::{self, known};
-use crate::products;
+use crate::linalg::{self, Loops, known};
+use crate::{kernel_images, products};
 use monopour_contract::{KernelChoice, KernelClass, Sharing};
 use monopour_ir::{DYNAMIC, Op, Type, Value};
 use monopour_program::GpuDescription;
 
-fn is_half(value: Value) -> bool {
+/// Whether a value is of halves.
+pub(crate) fn is_half(value: Value) -> bool {
     value.ty().element() == Type::f16(value.ty().context())
 }
 
@@ -28,8 +29,11 @@ pub(crate) fn product(
     let count =
         |dims: &[usize]| dims.iter().try_fold(1i64, |n, d| Some(n * extents.get(*d).filter(|e| **e != DYNAMIC)?));
     let (rows, columns, depth) = (count(&roles.m)?, count(&roles.n)?, count(&roles.k)?);
-    // Half of a small tile must not be idle, and a step of the reduction not be padding.
-    let fits = rows >= 48 && columns >= 48 && depth >= 16 && columns % 4 == 0 && depth % 4 == 0;
+    // Half of a small tile must not be idle, and a step of the reduction not be padding. Columns that lie along the reduction are
+    // copied so.
+    let right = linalg::indexing_maps(op).and_then(|maps| maps[1 - roles.lhs.min(1)].dim_positions());
+    let along_k = right.is_some_and(|dims| dims.last() == roles.k.last());
+    let fits = rows >= 48 && columns >= 48 && depth >= 16 && (along_k || columns % 4 == 0) && depth % 4 == 0;
     if !of_halves || !fits {
         return None;
     }
@@ -45,6 +49,61 @@ pub(crate) fn product(
         // Of the scalar kernel, where distribution finds factors that are not contiguous.
         register_tile: vec![8, 8],
         reduction_step,
+        vector_width: 4,
+        sharing: Sharing::Cooperative,
+        subgroup_size: Some(lanes),
+        ..KernelChoice::default()
+    };
+    Some((tile, choice))
+}
+
+/// A convolution of halves on cooperative matrices, channels last: positions of images are the rows of a product. Also a product
+/// whose rows lie in lines too short for a tile, as [`kernel_images::of_product`] sees it.
+pub(crate) fn convolution(
+    op: Op,
+    roles: &products::ConvolutionLoops,
+    loops: &Loops,
+    gpu: &GpuDescription,
+) -> Option<(Vec<i64>, KernelChoice)> {
+    let lanes = i64::from(gpu.cooperative_lanes()?);
+    let of_halves = linalg::num_inputs(op) == 2
+        && (0..2).all(|i| is_half(op.operand(i)))
+        && op.result(0).ty().element().float_width() == Some(32);
+    let all = linalg::loops(op)?.extents;
+    let extent = |d: &usize| all.get(*d).copied().filter(|extent| *extent != DYNAMIC);
+    let [channel] = roles.channels[..] else { return None };
+    let positions: Vec<usize> = roles.batch.iter().chain(&roles.image).copied().collect();
+    let sizes = positions.iter().map(extent).collect::<Option<Vec<i64>>>()?;
+    let (channels, inputs) = (extent(&channel)?, extent(roles.k.last()?)?);
+    let line = inputs * roles.window.last().map_or(Some(1), extent)?;
+    let parts = roles.depth.iter().map(extent).product::<Option<i64>>()?;
+    let is_last = positions.iter().chain(&roles.depth).all(|d| *d < channel) && roles.depth.len() < 2;
+    let tiled = positions.iter().chain([&channel]).chain(&roles.depth).all(|d| loops.tileable.get(*d) == Some(&true));
+    let fits = channels >= 48 && channels % 4 == 0 && inputs % 4 == 0 && line % 16 == 0;
+    if !(of_halves && is_last && tiled && fits && sizes.iter().product::<i64>() >= 48) {
+        return None;
+    }
+    let of_size = |tile: i64| {
+        let columns = (channels + tile - 1) / tile * parts;
+        // Rows of a tile are a multiple of 64, some of them idle.
+        let rows = |boxed: &[i64]| (boxed.iter().product::<i64>() + 63) / 64 * 64;
+        let time = |boxed: &Vec<i64>| kernel_images::tiles(&sizes, boxed) * columns * rows(boxed);
+        let boxed = kernel_images::boxes(&sizes, (tile, 1)).into_iter().min_by_key(time)?;
+        Some((kernel_images::tiles(&sizes, &boxed) * columns, boxed, tile))
+    };
+    let large = of_size(LARGE_TILE).filter(|(tiles, ..)| channels >= LARGE_TILE && *tiles >= MANY_TILES);
+    let (_, boxed, size) = large.or_else(|| of_size(64))?;
+    let mut tile = vec![0; loops.extents.len()];
+    for (d, size) in positions.iter().zip(&boxed) {
+        tile[*d] = *size;
+    }
+    roles.depth.iter().for_each(|d| tile[*d] = 1);
+    tile[channel] = size.min(channels);
+    let choice = KernelChoice {
+        class: KernelClass::Convolution,
+        workgroup_size: [4 * lanes as i32, 1, 1],
+        register_tile: vec![8, 8],
+        reduction_step: if line % 32 == 0 { 32 } else { 16 },
         vector_width: 4,
         sharing: Sharing::Cooperative,
         subgroup_size: Some(lanes),

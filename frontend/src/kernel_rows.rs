@@ -111,8 +111,7 @@ pub(crate) fn choose_product(
     (gpu, by): (&GpuDescription, Deviation),
 ) -> Option<(Vec<i64>, KernelChoice)> {
     // Software adapters take 1.3 times as long for rows as for a register tile.
-    let is_asked = !gpu.is_cpu_adapter() && dispatch.producer().is_none();
-    let op = dispatch.contraction().filter(|_| is_asked)?;
+    let op = dispatch.contraction().filter(|_| !gpu.is_cpu_adapter())?;
     let is_one = |dims: &[usize]| dims.iter().all(|d| loops.extents[*d] == 1);
     let (of_matrix, of_vector, matrix) = match (is_one(&roles.n), is_one(&roles.m)) {
         (true, _) => (&roles.m, &roles.n, roles.lhs),

@@ -25,10 +25,8 @@ pub(crate) fn is_large_product(
 
 /// Squares of [`LARGE_TILE`] rows and columns of a product of static sizes; 0 where one is not known.
 fn squares(batch: &[i64], rows: &[i64], columns: &[i64]) -> i64 {
-    let tiles = |dims: &[i64]| match dims.split_last() {
-        Some((last, others)) => others.iter().product::<i64>() * (last / LARGE_TILE),
-        None => 0,
-    };
+    // Rows in several dimensions become one.
+    let tiles = |dims: &[i64]| if dims.is_empty() { 0 } else { dims.iter().product::<i64>() / LARGE_TILE };
     if [batch, rows, columns].concat().contains(&DYNAMIC) {
         return 0;
     }

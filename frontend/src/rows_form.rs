@@ -4,9 +4,10 @@
 //! Decides only; [`crate::fuse_form`] carries it out.
 
 use crate::block_graph::BlockGraph;
+use crate::fuse_form::Rules;
 use crate::rows::{self, Kind};
 use crate::{fuse_limits, linalg};
-use monopour_ir::{Op, Value, WalkOrder};
+use monopour_ir::{DYNAMIC, Op, Value, WalkOrder, ops};
 use std::collections::HashSet;
 use tracing::trace;
 
@@ -23,8 +24,8 @@ pub(crate) struct Group<'c> {
     pub chained: Vec<(Op<'c>, usize)>,
 }
 
-/// The groups of a block, in program order of their reductions; `taken` are ops of other dispatches. Each binds at most `most_buffers`.
-pub(crate) fn run<'c>(graph: &mut BlockGraph<'c>, taken: &HashSet<Op<'c>>, most_buffers: usize) -> Vec<Group<'c>> {
+/// The groups of a block, in program order of their reductions; `taken` are ops of other dispatches. Each keeps to the rules.
+pub(crate) fn run<'c>(graph: &mut BlockGraph<'c>, taken: &HashSet<Op<'c>>, rules: &Rules<'c>) -> Vec<Group<'c>> {
     let mut taken = taken.clone();
     let mut groups = vec![];
     for op in graph.ops().to_vec() {
@@ -33,7 +34,7 @@ pub(crate) fn run<'c>(graph: &mut BlockGraph<'c>, taken: &HashSet<Op<'c>>, most_
         }
         if let Some(rows) = rows::reduced_rows(op) {
             let extents = linalg::loop_extents(op).unwrap_or_default();
-            let group = grow(graph, op, &Space { rows, extents, most_buffers }, &taken);
+            let group = grow(graph, op, &Space { rows, extents, rules }, &taken);
             taken.extend(group.members.iter().copied());
             graph.unite(&group.members);
             groups.push(group);
@@ -42,7 +43,7 @@ pub(crate) fn run<'c>(graph: &mut BlockGraph<'c>, taken: &HashSet<Op<'c>>, most_
     groups
 }
 
-fn grow<'c>(graph: &BlockGraph<'c>, seed: Op<'c>, space: &Space, taken: &HashSet<Op<'c>>) -> Group<'c> {
+fn grow<'c>(graph: &BlockGraph<'c>, seed: Op<'c>, space: &Space<'c, '_>, taken: &HashSet<Op<'c>>) -> Group<'c> {
     let rows = space.rows;
     let mut members: HashSet<Op> = HashSet::from([seed]);
     let mut refused: HashSet<Op> = taken.clone();
@@ -75,21 +76,23 @@ fn grow<'c>(graph: &BlockGraph<'c>, seed: Op<'c>, space: &Space, taken: &HashSet
         trace!(target: "fuse", "{}: {} not fused with the rows of {}: {why}", op.location(), op.name(), seed.location());
     }
     let ordered = in_order(graph, &members);
-    let chained = homes(&ordered, &members, rows).unwrap_or_default();
+    let chained = homes(&ordered, &members, space).unwrap_or_default();
     Group { members: ordered, chained }
 }
 
 /// Whether the members are convex in their block, have destinations for their values, and bind no more buffers than there are.
-fn runs_as_one(graph: &BlockGraph, members: &HashSet<Op>, space: &Space) -> Result<(), &'static str> {
+fn runs_as_one<'c>(
+    graph: &BlockGraph<'c>,
+    members: &HashSet<Op<'c>>,
+    space: &Space<'c, '_>,
+) -> Result<(), &'static str> {
     if !graph.is_convex(members) {
         return Err("an op outside depends on the group and is read by it");
     }
-    if !fuse_limits::rows_fit(members, space.most_buffers) {
+    if !fuse_limits::rows_fit(members, space.rules.most_buffers) {
         return Err("together they read and write more buffers than the device binds");
     }
-    homes(&in_order(graph, members), members, space.rows)
-        .map(|_| ())
-        .ok_or("its value has no place in the group's results")
+    homes(&in_order(graph, members), members, space).map(|_| ()).ok_or("its value has no place in the group's results")
 }
 
 fn in_order<'c>(graph: &BlockGraph<'c>, members: &HashSet<Op<'c>>) -> Vec<Op<'c>> {
@@ -99,19 +102,29 @@ fn in_order<'c>(graph: &BlockGraph<'c>, members: &HashSet<Op<'c>>) -> Vec<Op<'c>
 }
 
 /// The iteration space of a group's seed, and what a dispatch may bind.
-struct Space {
+struct Space<'c, 'a> {
     rows: usize,
     extents: Vec<i64>,
-    most_buffers: usize,
+    rules: &'a Rules<'c>,
 }
 
-impl Space {
+impl Space<'_, '_> {
+    /// Whether a row without a place in a result may be a temporary of its tile.
+    fn may_be_held(&self) -> bool {
+        let length =
+            self.extents[self.rows..].iter().try_fold(1i64, |n, e| (*e != DYNAMIC).then(|| n.saturating_mul(*e)));
+        length.is_some_and(|length| length <= self.rules.longest_held)
+    }
+
     fn takes(&self, op: Op) -> bool {
         let extents = linalg::loop_extents(op).unwrap_or_default();
         let inner = &self.extents[self.rows..];
         let count: i64 = self.extents[..self.rows].iter().map(|e| linalg::known(*e)).product();
         let length: i64 = inner.iter().map(|e| linalg::known(*e)).product();
         let lone = count < FEW_ROWS && length > MAX_LONE_ROW;
+        if !self.rules.gathers && !op.find_all(ops::tensor::EXTRACT).is_empty() {
+            return false;
+        }
         match rows::kind(op, self.rows) {
             Some(Kind::Rows) => extents == self.extents[..self.rows],
             Some(Kind::Full) => extents == self.extents && !lone,
@@ -158,8 +171,8 @@ fn joins(op: Op, rows: usize, members: &HashSet<Op>) -> bool {
         && !members.iter().any(|m| captures(*m, &|def| def == op))
 }
 
-/// The chained destinations of a group; `None` where a value `[rows.., inner..]` has none.
-fn homes<'c>(ordered: &[Op<'c>], members: &HashSet<Op<'c>>, rows: usize) -> Option<Vec<(Op<'c>, usize)>> {
+/// The chained destinations of a group; `None` where a value `[rows.., inner..]` has none and must not be a temporary.
+fn homes<'c>(ordered: &[Op<'c>], members: &HashSet<Op<'c>>, space: &Space<'c, '_>) -> Option<Vec<(Op<'c>, usize)>> {
     let mut chained: Vec<(Op, usize)> = vec![];
     for op in ordered {
         for value in op.results() {
@@ -171,7 +184,7 @@ fn homes<'c>(ordered: &[Op<'c>], members: &HashSet<Op<'c>>, rows: usize) -> Opti
             let place = last.and_then(|reader| overwritten(reader, value).map(|operand| (reader, operand)));
             match place.filter(|(reader, _)| chained.iter().all(|(other, _)| other != reader)) {
                 Some(place) => chained.push(place),
-                None if rows::kind(*op, rows) == Some(Kind::Full) => return None,
+                None if rows::kind(*op, space.rows) == Some(Kind::Full) && !space.may_be_held() => return None,
                 None => {}
             }
         }

@@ -236,7 +236,7 @@ fn readers_of(value: Value<'_>) -> HashSet<Op<'_>> {
 }
 
 /// The maps of a generic or a matmul.
-fn maps_of<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
+pub(crate) fn maps_of<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
     let cx = op.context();
     let plain = || [[0, 2], [2, 1], [0, 1]].map(|dims| AffineMap::select(cx, 3, &dims)).to_vec();
     linalg::indexing_maps(op).or_else(|| op.is(ops::linalg::MATMUL).then(plain))

@@ -44,11 +44,17 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Resul
         frontend::widen::run(&stage.model.module, &mut stage.model.weights)?;
     }
     let gpu = if let TargetDescription::Gpu(gpu) = job.target { Some(gpu) } else { None };
+    if let Some(gpu) = gpu {
+        frontend::layouts::run_on_gpu(&stage.model.module, &mut stage.model.weights, gpu)?;
+    }
     frontend::fuse::run_for(&stage.model.module, gpu)?;
     if let TargetDescription::Cpu(cpu) = job.target {
         frontend::collapse_lines::run(&stage.model.module, cpu)?;
     }
     frontend::attention::run(&stage.model.module, job.target)?;
+    if let TargetDescription::Gpu(gpu) = job.target {
+        frontend::collapse_lines::run_on_gpu(&stage.model.module, gpu)?;
+    }
     if let TargetDescription::Cpu(cpu) = job.target {
         frontend::ragged_columns::run(&stage.model.module, cpu)?;
         frontend::panels::run(&stage.model.module, &mut stage.model.weights, cpu)?;

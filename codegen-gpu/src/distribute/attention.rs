@@ -13,8 +13,9 @@
 //! Where `y` is negative infinity, `x` and `s` are compared with 0, so that a block without any score changes nothing; a row
 //! without any score has `l = 0`, and `0 / l` is what the quotient's body makes of it.
 //!
-//! Three geometries. `cooperative`: subgroups hold sums of halves as matrices. `subgroup`: one subgroup holds the rows; the lanes lie along the keys, then along the values' columns,
-//! and shuffles pass queries and powers on. `workgroup`: each invocation has a part of the scores and of the sums, and powers
+//! Four geometries. `cooperative`: subgroups hold sums of halves as matrices. `subgroup`: one subgroup holds the rows; the lanes lie along the keys, then along the values' columns,
+//! and shuffles pass queries and powers on. `teams`: eight lanes have rows, or a part of the keys where there are few rows.
+//! `workgroup`, where no subgroup's size is known: each invocation has a part of the scores and of the sums, and powers and maxima
 //! pass through workgroup memory.
 //!
 //! Weights that the program rounds to 16 bits are not: their sums are known after the last block. Cooperative matrices round the
@@ -31,6 +32,7 @@ mod mask;
 mod plan;
 mod softmax;
 mod subgroup;
+mod teams;
 mod tile;
 mod workgroup;
 
@@ -79,7 +81,7 @@ fn plan<'c, 'm>(
     let block = if subgroup.is_some() { wanted * invocations } else { wanted };
     let lanes = lanes(&form, kernel, if subgroup.is_some() { wanted } else { wanted / workgroup::COLUMNS });
     let most_keys = device.is_cpu_adapter().then_some(MOST_ATTENTION_KEYS);
-    let mut plan = Plan { form, subgroup, cooperative: None, invocations, rows, block, lanes, most_keys };
+    let mut plan = Plan { form, subgroup, cooperative: None, teams: None, invocations, rows, block, lanes, most_keys };
     if let Some(subgroup) = kernel.cooperative {
         let widest = self::lanes(&plan.form, kernel, block / cooperative::PER_ROW);
         let scalar = std::mem::replace(&mut plan.lanes, widest);
@@ -89,7 +91,17 @@ fn plan<'c, 'm>(
         }
         plan.lanes = scalar;
     }
-    if subgroup.is_none() {
+    let team_lanes = kernel.shared_lanes.filter(|size| subgroup.is_none() && i64::from(*size) % teams::TEAM == 0);
+    if team_lanes.is_some() {
+        let needed = teams::bytes(&plan);
+        if wanted % teams::TEAM != 0 || !matches!(wanted / teams::TEAM, 1 | 2 | 4) {
+            return Err(Declined::RegisterTile);
+        }
+        if needed > u64::from(device.limits.max_workgroup_storage_bytes) {
+            return Err(Declined::WorkgroupMemory(needed));
+        }
+        plan.teams = team_lanes;
+    } else if subgroup.is_none() {
         if wanted % workgroup::COLUMNS != 0 || invocations % workgroup::COLUMNS != 0 || rows > invocations {
             return Err(Declined::RegisterTile);
         }
@@ -134,9 +146,10 @@ impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c, 'm> {
             cooperative::write(code, &evaluator, self, (linear, lanes))?;
             return Ok(vec![]);
         }
-        match self.subgroup {
-            Some(lanes) => subgroup::write(code, &evaluator, self, linear, lanes)?,
-            None => workgroup::write(code, &evaluator, self, linear)?,
+        match (self.subgroup, self.teams) {
+            (Some(lanes), _) => subgroup::write(code, &evaluator, self, linear, lanes)?,
+            (None, Some(lanes)) => teams::write(code, &evaluator, self, (linear, lanes))?,
+            (None, None) => workgroup::write(code, &evaluator, self, linear)?,
         }
         Ok(vec![])
     }

@@ -38,6 +38,8 @@ use monopour_ir::bodies::{self, MultiplyAdd};
 use monopour_program::GpuDescription;
 use std::collections::HashMap;
 
+/// Rows of a tile of which several coordinates are counted together: a multiple.
+const BOX_ROWS: i64 = 64;
 /// Most matrices of a subgroup whose sums are in workgroup memory at once.
 const MOST_SUMMED: i64 = 2;
 
@@ -47,6 +49,8 @@ struct Factor<'c> {
     slice: usize,
     /// Strides in elements along its rows or columns of the result, and along the reduction.
     position: Stride<'c>,
+    /// Along coordinates that are counted with the rows, the fastest first.
+    outer_positions: Vec<Stride<'c>>,
     k: Stride<'c>,
     /// Likewise along the outer reduction, if there are two.
     outer_k: Stride<'c>,
@@ -105,9 +109,8 @@ impl Strategy for Cooperative {
         kernel: &FittedChoice,
         device: &GpuDescription,
     ) -> Result<Box<dyn KernelPlan<'c, 'm> + 'm>, Declined> {
-        let Some(lanes) = kernel.cooperative.filter(|_| kernel.class == KernelClass::Contraction) else {
-            return Err(Declined::NotAsked);
-        };
+        let is_product = matches!(kernel.class, KernelClass::Contraction | KernelClass::Convolution);
+        let Some(lanes) = kernel.cooperative.filter(|_| is_product) else { return Err(Declined::NotAsked) };
         let plan = plan(body, kernel, lanes, device)?;
         let needed = plan.bytes();
         if needed > u64::from(device.limits.max_workgroup_storage_bytes) {
@@ -136,8 +139,9 @@ fn plan<'c, 'm>(
     }
     let written = fused.written_before(model);
     let inputs = axes::inputs(body, op, &written, &[])?;
-    let axes = axes::axes(op, &inputs, kernel.invocations(), false)?;
-    let (Some(row), Some(column), []) = (axes.row, axes.column, &axes.serial[..]) else {
+    let mut axes = axes::axes(op, &inputs, kernel.invocations(), true)?;
+    axes.reductions = axes::reductions(op, &inputs, &op.inner(), false);
+    let (Some(row), Some(column), [], []) = (axes.row, axes.column, &axes.serial[..], &axes.outer_columns[..]) else {
         return Err(Declined::ResultNotIndexed);
     };
     let depths: Option<Vec<i64>> = axes.reductions.iter().map(|r| r.extent.exact().filter(|d| *d > 0)).collect();
@@ -146,17 +150,21 @@ fn plan<'c, 'm>(
         return Err(Declined::InnerNotReduction);
     };
     let depth = depths.iter().product();
-    let (rows, columns) = (axes.extents[row], axes.extents[column]);
+    let (rows, columns) = (axes.rows(), axes.columns());
     let outer = op.outer.clone().unwrap_or_default();
     let loops = (outer[row], outer[column], op.inner());
     let factors = factors(body, op, (&inputs, &axes), &loops, (&rows, &columns, inner_depth))?;
-    let tile = tile(kernel, subgroup, (&rows, &columns), &factors)?;
+    // Boxes of positions have any number, and their parts are even.
+    let unit = if axes.outer_rows.is_empty() { MATRIX } else { BOX_ROWS };
+    let tile = tile(kernel, subgroup, (&rows, &columns), (&factors, unit))?;
     if depths.len() > 1 && inner_depth % tile.step != 0 {
         return Err(Declined::InnerNotReduction);
     }
     let evaluator = Evaluator { along: axes.column, ..body.clone() };
     let lanes = result_lanes(&evaluator, &fused, &columns);
+    let is_one_row = axes.outer_rows.is_empty();
     let direct = direct::plan(body, &fused, (&axes, &rows, &columns), &tile, device.limits.max_binding_bytes);
+    let direct = direct.filter(|_| is_one_row);
     Ok(Plan { fused, axes, rows, columns, depth, inner_depth, factors, tile, lanes, direct })
 }
 
@@ -183,7 +191,12 @@ fn factors<'c>(
         let last = inner.iter().rev().copied().find(|l| op.sizes[*l].exact() != Some(1)).or(inner.last().copied());
         let k = last.ok_or(Declined::InnerNotReduction)?;
         let along_k = wide(k) && depth % HALVES == 0;
-        let along_position = wide(position) && extent.divisor() % HALVES == 0;
+        let outer = op.outer.as_deref().unwrap_or_default();
+        let of_rows = outer.get(axes.row.unwrap_or(0)) == Some(&position);
+        let merged: &[usize] = if of_rows { &axes.outer_rows } else { &[] };
+        let outer_positions = merged.iter().rev().map(|c| input.strides[outer[*c]]).collect();
+        // Neighbours among merged rows may lie on different lines.
+        let along_position = wide(position) && extent.divisor() % HALVES == 0 && merged.is_empty();
         if !(along_k || along_position) {
             return Err(Declined::NotInVectors);
         }
@@ -191,7 +204,7 @@ fn factors<'c>(
         let along = |reduction: Option<&axes::Reduction<'c>>| reduction.map_or(Stride::ZERO, |r| r.strides[number]);
         let outer_k = along(axes.reductions.split_last().and_then(|(_, outer)| outer.first()));
         let (position, k) = (input.strides[position], along(axes.reductions.last()));
-        Ok(Factor { slice: input.slice, position, k, outer_k, constant: input.constant, along_k })
+        Ok(Factor { slice: input.slice, position, outer_positions, k, outer_k, constant: input.constant, along_k })
     };
     let of = |own: usize, other: usize| {
         let mut found = inputs.iter().filter(|i| !i.strides[own].is(0) && i.strides[other].is(0));
@@ -208,11 +221,11 @@ fn tile(
     kernel: &FittedChoice,
     lanes: i64,
     (rows, columns): (&Extent, &Extent),
-    factors: &[Factor; 2],
+    (factors, unit): (&[Factor; 2], i64),
 ) -> Result<Tile, Declined> {
     let (Some(m), Some(n)) = (rows.bound(), columns.bound()) else { return Err(Declined::UnboundedTile) };
-    let whole = |extent: i64| (extent.max(1) + MATRIX - 1) / MATRIX * MATRIX;
-    let (rows, columns) = (whole(m), whole(n));
+    let whole = |extent: i64, unit: i64| (extent.max(1) + unit - 1) / unit * unit;
+    let (rows, columns) = (whole(m, unit), whole(n, MATRIX));
     let invocations = kernel.invocations();
     let subgroups = invocations / lanes;
     let parts = |across: &i64| {
@@ -248,6 +261,10 @@ fn result_lanes<'c>(evaluator: &Evaluator<'c, '_>, fused: &Fused<'c, '_>, column
 }
 
 impl Plan<'_, '_> {
+    /// The coordinate of the rows, the fastest of several.
+    fn row(&self) -> usize {
+        self.axes.row.expect("invariant: planned")
+    }
     /// Lines of the copy of a factor, and the halves of a line: in the order of memory.
     fn lines(&self, factor: usize) -> (i64, i64) {
         let positions = if factor == 0 { self.tile.rows } else { self.tile.columns };

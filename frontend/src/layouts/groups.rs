@@ -56,9 +56,10 @@ pub(super) fn unshare<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) {
     module.op().find_all(ops::tensor::EMPTY).into_iter().for_each(|op| duplicate_per_use(op, rw));
 }
 
-/// Decides for all images of a module.
-pub(super) fn decide<'c>(module: &'c Module<'c>, cpu: &CpuTarget) -> Decided<'c> {
-    let mut groups = Groups { lanes: i64::from(cpu.vector_bits) / 32, ..Groups::default() };
+/// Decides for all images of a module; `cpu` is none for GPUs, where channels are last.
+pub(super) fn decide<'c>(module: &'c Module<'c>, cpu: Option<&CpuTarget>) -> Decided<'c> {
+    let lanes = cpu.map(|cpu| i64::from(cpu.vector_bits) / 32);
+    let mut groups = Groups { lanes, ..Groups::default() };
     for function in module.functions() {
         for op in function.nested(WalkOrder::Pre).into_iter().filter(|op| *op != function) {
             let top = op.parent() == Some(function);
@@ -75,13 +76,13 @@ pub(super) fn decide<'c>(module: &'c Module<'c>, cpu: &CpuTarget) -> Decided<'c>
     groups.finish()
 }
 
-/// Whether a value is an image that may get another layout.
-fn is_image(value: Value) -> bool {
+/// Whether a value is a tensor of three dimensions or more, of known sizes, that is computed.
+fn has_image(value: Value) -> bool {
     let Some(shape) = value.ty().as_tensor().filter(|ty| ty.encoding.is_none()).map(|ty| ty.shape) else {
         return false;
     };
     let constant = value.defining_op().is_some_and(|op| op.is(ops::arith::CONSTANT));
-    shape.len() >= 3 && is_known(&shape) && is_stored_alike(value.ty()) && !constant
+    shape.len() >= 3 && is_known(&shape) && !constant
 }
 
 /// Whether an image has known sizes but in front, where batches are, and none is 0.
@@ -128,8 +129,8 @@ pub(super) fn channel_loop(map: AffineMap) -> Option<usize> {
 /// Groups of values, by union and find.
 #[derive(Default)]
 struct Groups<'c> {
-    /// Elements of a register.
-    lanes: i64,
+    /// Elements of a register of a CPU.
+    lanes: Option<i64>,
     ids: HashMap<Value<'c>, usize>,
     values: Vec<Value<'c>>,
     parents: Vec<usize>,
@@ -147,6 +148,11 @@ struct Groups<'c> {
 }
 
 impl<'c> Groups<'c> {
+    /// Whether a value is an image that may get another layout.
+    fn is_image(&self, value: Value) -> bool {
+        has_image(value) && (is_stored_alike(value.ty()) || self.lanes.is_none() && value.ty().element().is_float())
+    }
+
     fn id(&mut self, value: Value<'c>) -> usize {
         if let Some(id) = self.ids.get(&value) {
             return *id;
@@ -187,20 +193,20 @@ impl<'c> Groups<'c> {
         if self.copied.insert(value) {
             // Squares of registers are turned: rests would be element by element.
             let channels = parts(&value.ty().shape().unwrap_or_default()).1[0];
-            let squares = channels % self.lanes.max(1) == 0;
+            let squares = channels % self.lanes.unwrap_or(1).max(1) == 0;
             let part = if squares && is_finished_by_reader(value) { FUSED_COPY } else { 1 };
             self.gain(value, -copied_elements(value) / part);
         }
     }
 
     fn read_plain(&mut self, op: Op<'c>, index: usize) {
-        if is_image(op.operand(index)) && self.plain_uses.insert((op, index)) {
+        if self.is_image(op.operand(index)) && self.plain_uses.insert((op, index)) {
             self.copy(op.operand(index));
         }
     }
 
     fn write_plain(&mut self, value: Value<'c>) {
-        if is_image(value) && self.plain_results.insert(value) {
+        if self.is_image(value) && self.plain_results.insert(value) {
             self.copy(value);
         }
     }
@@ -213,7 +219,7 @@ impl<'c> Groups<'c> {
 
     /// An op whose images all share a layout.
     fn share(&mut self, op: Op<'c>) {
-        let images: Vec<Value> = op.operands().into_iter().chain(op.results()).filter(|v| is_image(*v)).collect();
+        let images: Vec<Value> = op.operands().into_iter().chain(op.results()).filter(|v| self.is_image(*v)).collect();
         images.iter().for_each(|v| self.unite(images[0], *v));
         self.ops.push(op);
     }
@@ -230,7 +236,7 @@ impl<'c> Groups<'c> {
         };
         let known =
             Slice::of(op).and_then(|slice| Some([read(&slice.offsets)?, read(&slice.sizes)?, read(&slice.strides)?]));
-        let images = tensors.into_iter().all(is_image);
+        let images = tensors.into_iter().all(|value| self.is_image(value));
         match known {
             Some([offsets, sizes, strides])
                 if images && ranks.iter().all(|r| *r == ranks[0]) && strides.iter().all(|s| *s == 1) =>
@@ -251,7 +257,7 @@ impl<'c> Groups<'c> {
             return self.plain(op);
         }
         let channels: Vec<Option<usize>> =
-            (0..op.num_operands()).map(|i| channel_loop(maps[i]).filter(|_| is_image(op.operand(i)))).collect();
+            (0..op.num_operands()).map(|i| channel_loop(maps[i]).filter(|_| self.is_image(op.operand(i)))).collect();
         // A loop that is cut into blocks indexes whole dimensions.
         let whole = |d: usize| maps.iter().all(|map| map.results().iter().all(|e| is_apart(*e, d)));
         let once = |map: AffineMap, d: usize| map.results().iter().filter(|e| e.dims().contains(&d)).count() <= 1;
@@ -259,7 +265,7 @@ impl<'c> Groups<'c> {
         let mut first: HashMap<usize, Value> = HashMap::new();
         for i in 0..op.num_operands() {
             let value = op.operand(i);
-            if !is_image(value) {
+            if !self.is_image(value) {
                 continue;
             }
             let own = channels[i].filter(|d| loops.contains(d) && loops.iter().all(|l| once(maps[i], *l)));
@@ -286,7 +292,7 @@ impl<'c> Groups<'c> {
 
     /// What an op gains if its result has channels in blocks.
     fn weigh(&mut self, op: Op<'c>, filter: Option<usize>) {
-        let Some(result) = op.results().first().copied().filter(|r| is_image(*r)) else { return };
+        let Some(result) = op.results().first().copied().filter(|r| self.is_image(*r)) else { return };
         let windows = linalg::indexing_maps(op).is_some_and(|maps| maps.iter().any(|m| !m.is_projected_permutation()));
         let sums = linalg::parallel_loops(op).is_some_and(|p| p.contains(&false));
         let depthwise = products::convolution_loops(op).is_some_and(|found| found.channels.is_empty());
@@ -300,7 +306,7 @@ impl<'c> Groups<'c> {
             let per_element = WORK_PER_ELEMENT[usize::from(!windows)];
             let work = if bytes { work / FASTER_IN_BYTES } else { work };
             // An image of halves would be widened for each vector of channels that its elements meet.
-            let alike = op.operands().iter().all(|v| is_stored_alike(v.ty()));
+            let alike = self.lanes.is_none() || op.operands().iter().all(|v| is_stored_alike(v.ty()));
             let idle = if windows || bytes { 0 } else { self.idle_work(result, work) };
             if alike { work / per_element + idle / ALL_WORK_PER_ELEMENT } else { 0 }
         } else if windows && sums {
@@ -315,7 +321,7 @@ impl<'c> Groups<'c> {
     fn idle_work(&self, result: Value<'c>, work: i64) -> i64 {
         let shape = result.ty().shape().unwrap_or_default();
         let [_, height, width] = parts(&shape).1;
-        let (pixels, lanes) = (height.saturating_mul(width).max(1), self.lanes.max(1));
+        let (pixels, lanes) = (height.saturating_mul(width).max(1), self.lanes.unwrap_or(1).max(1));
         work.saturating_mul((lanes - pixels % lanes) % lanes) / pixels
     }
 
@@ -353,7 +359,8 @@ impl<'c> Groups<'c> {
         }
         let layout = |sizes: &[i64]| {
             let divides = |block: &i64| sizes.iter().all(|size| size % block == 0);
-            [REGISTERS * lanes, lanes].into_iter().find(divides).map_or(Layout::Last, Layout::Blocks)
+            let blocks = lanes.into_iter().flat_map(|lanes| [REGISTERS * lanes, lanes]).find(divides);
+            blocks.map_or(Layout::Last, Layout::Blocks)
         };
         let chosen: HashMap<usize, Layout> =
             gains.iter().filter(|(_, gain)| **gain > 0).map(|(root, _)| (*root, layout(&sizes[root]))).collect();
@@ -387,7 +394,7 @@ impl<'c> Groups<'c> {
 /// Whether the only reader of a value can be a part of the convolution that makes it, or of which pointwise ops make it.
 fn is_finished_by_reader(value: Value) -> bool {
     let Some(op) = value.defining_op().filter(|_| value.only_use().is_some()) else { return false };
-    let images = || op.operands().into_iter().filter(|operand| is_image(*operand)).collect::<Vec<_>>();
+    let images = || op.operands().into_iter().filter(|operand| has_image(*operand)).collect::<Vec<_>>();
     match op.name() {
         ops::linalg::GENERIC if filter(op).is_some() => true,
         ops::linalg::GENERIC => linalg::is_elementwise(op) && images().into_iter().any(is_finished_by_reader),
@@ -407,7 +414,7 @@ fn skips_pixels(op: Op) -> bool {
 /// Whether a convolution is slow in reading a plain image: its planes are large, pixels that it skips lie between those that it
 /// reads, or several bytes are one factor.
 fn is_slow_to_read(op: Op, image: Value) -> bool {
-    let shape = image.ty().shape().filter(|_| is_image(image)).unwrap_or_default();
+    let shape = image.ty().shape().filter(|_| has_image(image)).unwrap_or_default();
     let size = image.ty().element().element_size_bytes().map_or(4, |bytes| bytes as i64);
     let [channels, height, width] = if shape.is_empty() { [0; 3] } else { parts(&shape).1 };
     let far = height * width * size > PLANE_BYTES || skips_pixels(op);

@@ -31,7 +31,7 @@ pub(crate) use groups::REGISTERS;
 
 use crate::import::WeightTable;
 use monopour_ir::{Diagnostics, Module, Rewriter, run_passes};
-use monopour_program::CpuTarget;
+use monopour_program::{CpuTarget, GpuDescription};
 
 /// How the dimensions `[.., channels, height, width]` of an image lie in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,9 +71,25 @@ pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Resul
     crate::widen::run(module, weights)?;
     wide::run(module, &mut rw)?;
     groups::unshare(module, &mut rw);
-    let decided = groups::decide(module, cpu);
+    let decided = groups::decide(module, Some(cpu));
     if !decided.layouts.is_empty() {
         rewrite::run(&decided, weights, &mut rw)?;
     }
     filters::run(module, weights, cpu, &mut rw)
+}
+
+/// Puts the channels of images last, for hardware GPUs: positions are then rows of a product whose reduction and columns are
+/// contiguous.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on_gpu(module: &Module, weights: &mut WeightTable, gpu: &GpuDescription) -> Result<(), Diagnostics> {
+    if gpu.is_cpu_adapter() {
+        return Ok(());
+    }
+    run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
+    let mut rw = Rewriter::new(module.context());
+    groups::unshare(module, &mut rw);
+    let decided = groups::decide(module, None);
+    if decided.layouts.is_empty() { Ok(()) } else { rewrite::run(&decided, weights, &mut rw) }
 }

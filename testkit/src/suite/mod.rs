@@ -19,6 +19,7 @@ mod elementwise;
 mod gather;
 mod generic;
 mod guards;
+mod images;
 mod integers;
 mod layouts;
 mod math;
@@ -173,6 +174,7 @@ pub fn all() -> Vec<Case> {
         several_results::cases,
         contract::cases,
         convolution::cases,
+        images::cases,
         side_by_side::cases,
         skinny::cases,
         slices::cases,

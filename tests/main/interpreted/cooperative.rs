@@ -3,6 +3,7 @@
 use super::host::Settings;
 use super::targets::h200;
 use super::{Interpreted, compiled, executed};
+use expect_test::expect;
 use monopour::program::{Kernel, Program};
 use monopour_ir::ops;
 use monopour_testkit::approx::{Tolerance, compare};
@@ -46,13 +47,43 @@ fn products_of_halves_run_on_matrices() {
         let is_even = |positions: usize| positions.is_multiple_of(4) && positions != 48;
         // Of two reductions the inner one is made of whole steps.
         let is_whole = !case.name.contains("/heads_") || depth.is_multiple_of(32);
-        let is_wide = n.is_multiple_of(4) && (!left_transposed || is_even(m)) && (right_transposed || is_even(n));
+        // Columns that lie along the reduction may be of any number.
+        let is_wide = (!left_transposed || is_even(m)) && (right_transposed || n.is_multiple_of(4) && is_even(n));
         let is_expected = is_wide && is_whole;
         let program = compiled(&case, &target).unwrap_or_else(|e| panic!("{}: {e}", case.name));
         assert_eq!(has_matrices(&program), is_expected, "{}", case.name);
         on_matrices += usize::from(is_expected);
     }
     assert!(on_matrices > 80, "{on_matrices} cases");
+}
+
+/// Convolutions of halves whose windows have lines of whole matrices, and their results, also of networks whose images get
+/// their channels last.
+#[test]
+fn convolutions_of_halves_run_on_matrices() {
+    let target = h200();
+    let cases: Vec<Case> = all().into_iter().filter(|case| case.family() == "images").collect();
+    let mut on_matrices = vec![];
+    for case in &cases {
+        let program = compiled(case, &target).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        if has_matrices(&program) {
+            on_matrices.push(case.name.split('/').skip(1).collect::<Vec<_>>().join("/"));
+        }
+    }
+    on_matrices.sort();
+    expect![[r#"
+        finished/1x16x16x32_3x3x32x128_s1
+        finished/2x12x12x16_3x3x16x64_s1
+        finished/3x15x15x32_3x3x32x64_s2
+        finished/4x7x5x16_3x3x16x100_s1
+        network_f16/1x3x12x12_16_64
+        sums/1x16x16x32_3x3x32x128_s1
+        sums/2x12x12x16_3x3x16x64_s1
+        sums/3x15x15x32_3x3x32x64_s2
+        sums/4x7x5x16_3x3x16x100_s1"#]]
+    .assert_eq(&on_matrices.join("\n"));
+    let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(Interpreted::new(target))];
+    run(&mut backends, &cases).assert_passed();
 }
 
 /// A sample of the cases, or all of them, for subgroups of 32, and of any other size that holds the matrices.

@@ -115,27 +115,25 @@ fn planted_defects_are_found_on_an_h200() {
         &h200(),
         &named(&USUAL),
         &expect![[r#"
-            Barrier: 14 of 23 found
+            Barrier: 12 of 20 found
               matmul/bias_relu/7x65x63: kernel main_dispatch_0: Barrier 2
               rows/softmax/7x1: kernel main_dispatch_0: Barrier 0
               rows/softmax/7x1: kernel main_dispatch_0: Barrier 1
               rows/softmax/7x1: kernel main_dispatch_0: Barrier 2
               contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Barrier 0
               contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Barrier 0
-              attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 0
-              attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 3
-              attention/plain/2x1x65x17: kernel main_dispatch_0: Barrier 0
-            Semantics: 14 of 23 found
+              attention/plain/12x16x16x64: kernel main_dispatch_0: Barrier 1
+              attention/plain/2x1x65x17: kernel main_dispatch_0: Barrier 1
+            Semantics: 12 of 20 found
               matmul/bias_relu/7x65x63: kernel main_dispatch_0: Semantics 2
               rows/softmax/7x1: kernel main_dispatch_0: Semantics 0
               rows/softmax/7x1: kernel main_dispatch_0: Semantics 1
               rows/softmax/7x1: kernel main_dispatch_0: Semantics 2
               contract/batched_plain/12x32x32x16: kernel main_dispatch_0: Semantics 0
               contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Semantics 0
-              attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 0
-              attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 3
-              attention/plain/2x1x65x17: kernel main_dispatch_0: Semantics 0
-            Index: 88 of 96 found
+              attention/plain/12x16x16x64: kernel main_dispatch_0: Semantics 1
+              attention/plain/2x1x65x17: kernel main_dispatch_0: Semantics 1
+            Index: 88 of 95 found
               reduce/maximum_last_two/f32/5x7x9: kernel main_dispatch_0: Index 0
               reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 0
               reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 2
@@ -143,7 +141,6 @@ fn planted_defects_are_found_on_an_h200() {
               reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Index 6
               contract/einsum/bhsd_bhtd_to_bhst: kernel main_dispatch_0: Index 8
               convolution/conv_2d_nhwc_hwcf/3x27x23x6_3x3x6x17_s2_d1: kernel main_dispatch_0: Index 32
-              attention/plain/12x16x16x64: kernel main_dispatch_0: Index 24
             Layout: 57 of 60 found
               reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 1
               reduce/minimum_vector/f32/1000: kernel main_dispatch_0: Layout 2

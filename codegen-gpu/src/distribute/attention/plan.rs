@@ -14,6 +14,8 @@ pub(super) struct Plan<'c, 'm> {
     pub(super) subgroup: Option<u32>,
     /// Lanes of a subgroup that multiplies matrices; `None`: no cooperative matrices.
     pub(super) cooperative: Option<i64>,
+    /// Lanes of a subgroup whose teams pass maxima on by shuffles.
+    pub(super) teams: Option<u32>,
     pub(super) invocations: i64,
     /// Rows of the tile.
     pub(super) rows: i64,

@@ -246,7 +246,12 @@ fn column(coordinates: &[usize], extents: &[Extent], lanes: i64) -> Option<usize
 
 /// The reductions, merged. With copies, the innermost of a window stays apart if it makes whole passes: those of the window's
 /// elements share what they copy.
-fn reductions<'c>(op: &TileOp<'c>, inputs: &[Input<'c>], inner: &[usize], is_copied: bool) -> Vec<Reduction<'c>> {
+pub(in super::super) fn reductions<'c>(
+    op: &TileOp<'c>,
+    inputs: &[Input<'c>],
+    inner: &[usize],
+    is_copied: bool,
+) -> Vec<Reduction<'c>> {
     let mut out: Vec<Reduction> = Vec::new();
     for l in inner {
         let extent = Extent::of(&op.sizes[*l]);

@@ -1,6 +1,7 @@
 //! Emits a planned product: copies, matrices, epilogue.
 
 use super::super::code::Code;
+use super::super::contraction::axes::Spread;
 use super::super::evaluate::{Evaluator, Point, Reach};
 use super::super::fitted::FittedChoice;
 use super::super::matrices::{self, HALVES, MATRIX};
@@ -98,7 +99,14 @@ fn copied<'c>(
     for round in 0..lines * run / (plan.tile.invocations * HALVES) {
         let line = code.add_const(first, round * lines_apart);
         let (position, k) = if factor.along_k { (line, along) } else { (along, line) };
-        let from = if is_whole {
+        let from = if !factor.outer_positions.is_empty() {
+            let position = clamped(code, &extent, position, 1);
+            let spread = plan.axes.split(code, (&plan.axes.outer_rows, plan.row()), position, 1);
+            let strides = [factor.position].into_iter().chain(factor.outer_positions.iter().copied());
+            let (at, depth) = (spread.scale(code, strides), factor.k.scale(code, k));
+            let at = code.add(origin, at);
+            code.add(at, depth)
+        } else if is_whole {
             let (position, k) = if factor.along_k { (first, along) } else { (along, first) };
             let at = place(code, factor, origin, (position, k));
             let apart = if factor.along_k { factor.position } else { factor.k };
@@ -322,13 +330,19 @@ impl<'c> Writer<'c, '_, '_> {
         let rows = inside(code, &plan.rows, plan.tile.rows, row);
         let columns = inside(code, &plan.columns, plan.tile.columns, column);
         let guard = code.both(rows, columns);
+        let spread = if plan.axes.outer_rows.is_empty() {
+            Spread { coordinates: vec![(plan.row(), row)], guard: None }
+        } else {
+            let row = clamped(code, &plan.rows, row, 1);
+            plan.axes.split(code, (&plan.axes.outer_rows, plan.row()), row, 1)
+        };
+        let guard = code.both(guard, spread.guard);
         code.guarded(guard, |code| {
             let zero = code.c(0);
             let mut coordinates = vec![zero; plan.axes.extents.len()];
-            for (coordinate, at) in [(plan.axes.row, row), (plan.axes.column, column)] {
-                if let Some(c) = coordinate {
-                    coordinates[c] = at;
-                }
+            let of_column = plan.axes.column.map(|c| (c, column));
+            for (c, at) in spread.coordinates.iter().copied().chain(of_column) {
+                coordinates[c] = at;
             }
             let mut point = Point::new(coordinates, plan.lanes);
             for op in &plan.fused.before {
