@@ -10,7 +10,7 @@
 //!   `packed_factors`: factors in blocks or parts of bytes as parts of their products, for GPUs; `split_division`: quotients in maps as loops; `specialize`: fills
 //!   and products as named ops; `softmax_maximum`: maxima that need no NaNs; `split_reduction`: long reductions in two;
 //!   `odd_products`: products of padded factors, on software adapters;
-//!   `split_k`: parts of long reductions side by side, on hardware GPUs;
+//!   `split_k`: parts of long reductions side by side, on discrete GPUs;
 //!   `rounded_weights`: where weights of 16 bits are rounded; `turned`: epilogues in another order, for CPUs; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`attention`]: the dispatches of an attention as one.
 //! * [`narrow`]: factors of integer products in 8 or 16 bits, for CPUs.

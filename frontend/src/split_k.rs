@@ -1,4 +1,4 @@
-//! Split-K on hardware GPUs: products and convolutions whose tiles leave most units of a device without work, as parts of their
+//! Split-K on discrete GPUs: products and convolutions whose tiles leave most units of a device without work, as parts of their
 //! reduction side by side and the sum of these.
 //!
 //! Before / after:
@@ -26,7 +26,7 @@ use monopour_ir::{
     AffineExpr, AffineExprKind, AffineMap, Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec,
     Region, Rewriter, Type, Value, ops,
 };
-use monopour_program::GpuDescription;
+use monopour_program::{DeviceType, GpuDescription};
 use std::collections::{HashMap, HashSet};
 use tracing::trace;
 
@@ -50,7 +50,8 @@ pub(crate) fn run<'c>(
     gpu: &GpuDescription,
     rw: &mut Rewriter<'c>,
 ) -> Result<usize, Diagnostics> {
-    if gpu.is_cpu_adapter() {
+    // Others have few units, which few tiles fill.
+    if gpu.device_type != DeviceType::Discrete {
         return Ok(0);
     }
     let mut count = 0;

@@ -15,6 +15,7 @@ mod programs;
 mod random;
 mod rows;
 mod sizes;
+mod split_k;
 mod structure;
 mod support;
 mod whole_models;
