@@ -13,7 +13,7 @@ mod targets;
 use crate::backend::{deviating, from_runtime, to_runtime};
 use crate::portable::{DOUBLE, REFUSED};
 use host::{Input, Settings};
-use monopour::program::{GpuFeature, Program};
+use monopour::program::{DeviceType, GpuFeature, Program};
 use monopour::{CompileOptions, TargetDescription};
 use monopour_testkit::HostTensor;
 use monopour_testkit::device::full_is_asked_for;
@@ -76,6 +76,10 @@ impl Backend for Interpreted {
 
     fn submits(&self) -> u64 {
         1
+    }
+
+    fn cuts_reductions(&self) -> bool {
+        self.target.description.device_type == DeviceType::Discrete
     }
 
     fn ignores(&self) -> &[(&str, &str)] {
