@@ -14,11 +14,11 @@
 //!   `rounded_weights`: where weights of 16 bits are rounded; `turned`: epilogues in another order, for CPUs; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`attention`]: the dispatches of an attention as one.
 //! * [`narrow`]: factors of integer products in 8 or 16 bits, for CPUs.
-//! * [`layouts`]: channels of images in blocks or last, for CPUs.
+//! * [`layouts`]: channels of images in blocks or last, for CPUs, and last on hardware GPUs.
 //! * [`grouped`]: constant factors of 8-bit products in groups of four terms, for CPUs.
 //! * [`unfold`]: windows of convolutions as dimensions, for CPUs.
 //! * [`widen`]: constant filters of half precision as f32, for CPUs.
-//! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs.
+//! * [`collapse_lines`]: short lines of images as columns of a product, for CPUs; rows in several dimensions as one, on hardware GPUs.
 //! * [`ragged_columns`]: products of columns that no register divides as two, for CPUs.
 //! * [`panels`]: constant factors of float products in panels of columns, for CPUs.
 //! * [`windows`]: dispatches over tensors larger than a binding, in parts.
