@@ -40,7 +40,7 @@ pub(crate) fn choose(dispatch: &Dispatch, gpu: &GpuDescription, by: Deviation) -
             let others = shape.rows.iter().enumerate().filter(|(row, _)| Some(*row) != shape.query);
             let heads: i64 = others.map(|(_, extent)| known(*extent)).product();
             if let Some(lanes) = team_lanes(gpu).filter(|_| !by.is_plain) {
-                return of_teams(&shape, (heads, queries), (lanes, by));
+                return of_teams(&shape, (heads, queries), (lanes, gpu, by));
             }
             // Where tiles of 64 rows leave units of a device without one, smaller ones do not: 0.67 of the time on an H200.
             let is_scarce = !gpu.is_cpu_adapter() && heads.saturating_mul((queries + 63) / 64) < MANY_TILES;
@@ -76,18 +76,23 @@ fn team_lanes(gpu: &GpuDescription) -> Option<i64> {
 fn of_teams(
     shape: &attention::Shape,
     (heads, queries): (i64, i64),
-    (lanes, by): (i64, Deviation),
+    (lanes, gpu, by): (i64, &GpuDescription, Deviation),
 ) -> (Vec<i64>, KernelChoice) {
     let tiles = |rows: i64| heads.saturating_mul((queries + rows - 1) / rows);
     let (rows, invocations, block) = match queries {
         // Less than a row for each team of a workgroup.
         ..16 => (queries.max(1), 256, if known(shape.keys) > 1_024 { 32 } else { 8 }),
         _ if shape.width <= 64 && tiles(64) >= MANY_TILES => (64, 64, 32),
-        _ if tiles(32) >= MANY_TILES => (32, if shape.width <= 64 { 64 } else { 128 }, 32),
+        _ if tiles(32) >= MANY_TILES => (32, 64, 32),
         _ => (16, 64, 32),
     };
     let rows = if queries < 16 { rows } else { by.size.of(rows).min(64) };
-    let invocations = by.step.of(invocations).clamp(lanes.max(64), 256);
+    let mut invocations = by.step.of(invocations).clamp(lanes.max(64), 256);
+    // Powers of a block, and where teams share a row what each of them found, are in workgroup memory.
+    let words = |invocations: i64| invocations / 8 * (block + block / 8 + shape.width + 4);
+    while invocations > lanes.max(64) && 4 * words(invocations) > i64::from(gpu.limits.max_workgroup_storage_bytes) {
+        invocations /= 2;
+    }
     // Tiles of about one size.
     let count = (queries + rows - 1) / rows;
     let rows = (queries + count - 1) / count.max(1);
