@@ -91,8 +91,7 @@ fn dispatch<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>) -> Result<(), Diagnostics> 
     let shape = copy.operand(0).ty().shape().unwrap_or_default();
     let space = copy.operand(1).ty().as_memref().and_then(|m| m.memory_space);
     let tile = if space.is_some() { tile_of(&shape) } else { first_slices(&shape) };
-    let cut: Vec<usize> =
-        (0..shape.len()).filter(|d| tile[*d] != shape[*d] || *d == 0 && shape[0] == DYNAMIC).collect();
+    let cut = cut_dimensions(&shape, &tile);
     let mut bounds = vec![];
     for d in &cut {
         bounds.push(if shape[*d] == DYNAMIC {
@@ -137,6 +136,11 @@ fn dispatch<'c>(rw: &mut Rewriter<'c>, copy: Op<'c>) -> Result<(), Diagnostics> 
     Ok(())
 }
 
+/// The dimensions of several tiles; an unknown size is one of several tiles of one element, or of one tile.
+fn cut_dimensions(shape: &[i64], tile: &[i64]) -> Vec<usize> {
+    (0..shape.len()).filter(|d| tile[*d] != shape[*d]).collect()
+}
+
 /// Tiles of one slice along the first of several dimensions.
 fn first_slices(shape: &[i64]) -> Vec<i64> {
     let mut tile = shape.to_vec();
@@ -158,7 +162,8 @@ fn tile_of(shape: &[i64]) -> Vec<i64> {
         let divides = |size: &i64| shape[d] % size == 0 && shape[d] / size <= MAX_GRID;
         let within = (1..=room.min(shape[d])).rev().find(divides);
         // Of a dimension with small divisors alone a larger one, and of a long one one that leaves few enough tiles.
-        let beyond = || (room..shape[d]).find(divides).filter(|size| within.is_none() || *size <= 8 * room);
+        let least = room.max(shape[d] / MAX_GRID);
+        let beyond = || (least..shape[d].min(8 * least + 1)).find(divides);
         let is_small = within.is_none_or(|size| size < room / 8);
         tile[d] = if is_small { beyond().or(within) } else { within }.unwrap_or(shape[d]);
         room = if tile[d] == shape[d] { (room / shape[d].max(1)).max(1) } else { 1 };
@@ -211,5 +216,16 @@ mod tests {
         assert_eq!(tile_of(&[2, 3, 5, 7, 600]), [2, 1, 1, 1, 600], "five dimensions would be cut");
         assert_eq!(tile_of(&[1 << 26, 2]), [1 << 11, 2], "more tiles than an API takes");
         assert_eq!(tile_of(&[DYNAMIC, 4]), [1, 4]);
+        assert_eq!(tile_of(&[2_147_483_629]), [2_147_483_629], "a prime");
+    }
+
+    #[test]
+    fn a_line_of_unknown_length_is_one_tile() {
+        let cut = |shape: &[i64]| cut_dimensions(shape, &tile_of(shape));
+        assert_eq!(cut(&[DYNAMIC]), [0; 0]);
+        assert_eq!(cut(&[DYNAMIC, 4]), [0]);
+        assert_eq!(cut(&[3, DYNAMIC]), [0]);
+        assert_eq!(cut(&[1, DYNAMIC]), [0; 0]);
+        assert_eq!(cut(&[12, 128, 64]), [0, 1]);
     }
 }
