@@ -28,6 +28,7 @@ mod mlp;
 mod packed_blocks;
 mod packed_weights;
 mod packs;
+mod parts;
 mod plain;
 mod reduce;
 mod reshape;
@@ -188,6 +189,7 @@ pub fn all() -> Vec<Case> {
         packed_blocks::cases,
         packed_weights::cases,
         packs::cases,
+        parts::cases,
         attention::cases,
         control::cases,
         dynamic::cases,
