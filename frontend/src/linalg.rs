@@ -1,8 +1,9 @@
 //! Properties of a linalg op: its operands by role, its maps, its iterators.
 
 use monopour_ir::ops;
-use monopour_ir::typed::linalg::{IteratorType, iterator_types};
-use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, DYNAMIC, Op, Value, WalkOrder};
+use monopour_ir::typed::linalg::{IteratorType, iterator_types, iterator_types_attr};
+use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Attr, Context, DYNAMIC, Op, Value, WalkOrder};
+use std::collections::HashSet;
 
 /// Ops of the linalg dialect that are not structured ops on tensors.
 const NOT_STRUCTURED: [&str; 6] = [
@@ -47,6 +48,28 @@ pub(crate) fn indexing_maps<'c>(op: Op<'c>) -> Option<Vec<AffineMap<'c>>> {
 /// Which loops of a generic are parallel.
 pub(crate) fn parallel_loops(op: Op) -> Option<Vec<bool>> {
     Some(iterator_types(op)?.into_iter().map(|ty| ty == IteratorType::Parallel).collect())
+}
+
+/// Iterator types of parallel loops and of reductions.
+pub(crate) fn iterators<'c>(cx: Context<'c>, parallel: &[bool]) -> Attr<'c> {
+    let kind = |p: &bool| if *p { IteratorType::Parallel } else { IteratorType::Reduction };
+    iterator_types_attr(cx, &parallel.iter().map(kind).collect::<Vec<_>>())
+}
+
+/// The ops that at most `steps` uses lead to from the results of `op`, or definitions from its operands.
+pub(crate) fn neighbours<'c>(op: Op<'c>, steps: usize) -> HashSet<Op<'c>> {
+    let mut found = near(op, steps, |op| op.results().into_iter().flat_map(|v| v.uses()).map(|u| u.op).collect());
+    found.extend(near(op, steps, |op| op.operands().into_iter().filter_map(|v| v.defining_op()).collect()));
+    found
+}
+
+/// The ops that at most so many steps lead to.
+fn near<'c>(op: Op<'c>, steps: usize, step: impl Fn(Op<'c>) -> Vec<Op<'c>>) -> HashSet<Op<'c>> {
+    let (mut found, mut last) = (HashSet::new(), vec![op]);
+    for _ in 0..steps {
+        last = last.into_iter().flat_map(&step).filter(|next| found.insert(*next)).collect();
+    }
+    found
 }
 
 /// Trip counts of a generic's loops: the extent that some operand gives each bare dimension.

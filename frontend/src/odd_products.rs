@@ -109,12 +109,8 @@ impl<'c> Product<'c> {
 }
 
 /// Whether rows are reduced of the result or of what is computed of it, or a factor is computed of such a reduction's result.
-fn is_beside_rows<'c>(op: Op<'c>) -> bool {
-    let readers = |op: Op<'c>| op.results().into_iter().flat_map(|v| v.uses()).map(|u| u.op).collect::<Vec<_>>();
-    let makers = |op: Op<'c>| op.operands().into_iter().filter_map(|v| v.defining_op()).collect::<Vec<_>>();
-    let after = readers(op).into_iter().flat_map(|reader| [vec![reader], readers(reader)].concat());
-    let before = makers(op).into_iter().flat_map(|maker| [vec![maker], makers(maker)].concat());
-    after.chain(before).any(|near| rows::reduced_rows(near).is_some())
+fn is_beside_rows(op: Op) -> bool {
+    linalg::neighbours(op, 2).into_iter().any(|near| rows::reduced_rows(near).is_some())
 }
 
 /// The next whole number of vectors.

@@ -21,13 +21,13 @@ use crate::dispatch::{Dispatch, Role};
 use crate::large_tiles::{LARGE_TILE, MANY_PAIRS, MANY_TILES, is_large_product};
 use crate::linalg::{self, Loops};
 use crate::{joined_op, kernel, kernel_images, kernel_matrices, products, rows, side_by_side, specialize};
-use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types_attr};
+use monopour_ir::typed::linalg::{Operands, generic};
 use monopour_ir::{
     AffineExpr, AffineExprKind, AffineMap, Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec,
     Region, Rewriter, Type, Value, ops,
 };
 use monopour_program::{DeviceType, GpuDescription};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use tracing::trace;
 
 /// Units of the largest GPUs, and workgroups that hide the latencies of each: of large tiles fewer, as they have registers for.
@@ -142,7 +142,7 @@ impl<'c> Split<'c> {
         rw.create(OpSpec::new(ops::linalg::YIELD, loc).operands(&terms))?;
         rw.set_point(InsertionPoint::Before(op));
         let operands = Operands { inputs: &inputs, outputs: &[sums] };
-        let parts = rw.create(generic(loc, operands, &maps, iterators(op, &kinds), region))?.result(0);
+        let parts = rw.create(generic(loc, operands, &maps, linalg::iterators(cx, &kinds), region))?.result(0);
         let whole = sum_of_parts(op, parts, rw)?;
         rw.replace_op(op, &[whole]);
         Ok(())
@@ -247,29 +247,12 @@ impl Grid {
 }
 
 /// Whether a maximum over rows is near, before or behind: scores or weights of a softmax, which may become an attention.
-fn is_in_softmax<'c>(op: Op<'c>) -> bool {
-    let is_maximum = |near: &Op<'c>| {
+fn is_in_softmax(op: Op) -> bool {
+    linalg::neighbours(op, NEAR).into_iter().any(|near| {
         let result = near.body().and_then(Block::terminator).and_then(|done| done.operand(0).defining_op());
         let takes_most = result.is_some_and(|op| matches!(op.name(), ops::arith::MAXIMUMF | ops::arith::MAXNUMF));
-        rows::reduced_rows(*near).is_some() && takes_most
-    };
-    let readers = |op: Op<'c>| op.results().into_iter().flat_map(|v| v.uses()).map(|u| u.op).collect::<Vec<_>>();
-    let makers = |op: Op<'c>| op.operands().into_iter().filter_map(|v| v.defining_op()).collect::<Vec<_>>();
-    near(op, readers).iter().any(is_maximum) || near(op, makers).iter().any(is_maximum)
-}
-
-/// The ops that [`NEAR`] steps lead to.
-fn near<'c>(op: Op<'c>, step: impl Fn(Op<'c>) -> Vec<Op<'c>>) -> HashSet<Op<'c>> {
-    let (mut found, mut last) = (HashSet::new(), vec![op]);
-    for _ in 0..NEAR {
-        last = last.into_iter().flat_map(&step).filter(|next| found.insert(*next)).collect();
-    }
-    found
-}
-
-fn iterators<'c>(op: Op<'c>, parallel: &[bool]) -> Attr<'c> {
-    let kind = |p: &bool| if *p { IteratorType::Parallel } else { IteratorType::Reduction };
-    iterator_types_attr(op.context(), &parallel.iter().map(kind).collect::<Vec<_>>())
+        takes_most && rows::reduced_rows(near).is_some()
+    })
 }
 
 /// The sum over the first dimension, onto the destination of `op`.
@@ -290,5 +273,5 @@ fn sum_of_parts<'c>(op: Op<'c>, parts: Value<'c>, rw: &mut Rewriter<'c>) -> Resu
         [AffineMap::select(cx, rank + 1, &[&[rank], &order[..]].concat()), AffineMap::select(cx, rank + 1, &order)];
     let kinds = [vec![true; rank], vec![false]].concat();
     let operands = Operands { inputs: &[parts], outputs: &[destination] };
-    Ok(rw.create(generic(loc, operands, &maps, iterators(op, &kinds), region))?.result(0))
+    Ok(rw.create(generic(loc, operands, &maps, linalg::iterators(cx, &kinds), region))?.result(0))
 }

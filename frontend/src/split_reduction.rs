@@ -13,7 +13,7 @@
 
 use crate::{linalg, specialize};
 use monopour_ir::ops;
-use monopour_ir::typed::linalg::{IteratorType, Operands};
+use monopour_ir::typed::linalg::Operands;
 use monopour_ir::typed::{self, Slice, tensor};
 use monopour_ir::{
     AffineMap, Associative, Attr, Block, Builder, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter,
@@ -120,13 +120,8 @@ fn split<'c>(
     let maps: Vec<Attr> = maps.into_iter().map(AffineMap::to_attr).collect();
     rw.set_attr(partial, "indexing_maps", Attr::array(cx, &maps));
     let kinds: Vec<bool> = (0..extents.len()).map(|d| d < leading).collect();
-    rw.set_attr(partial, "iterator_types", iterators(op, &kinds));
+    rw.set_attr(partial, "iterator_types", linalg::iterators(op.context(), &kinds));
     combine(op, fold, partial.result(0), linalg::destination(op, 0), rw)
-}
-
-fn iterators<'c>(op: Op<'c>, parallel: &[bool]) -> Attr<'c> {
-    let kind = |p: &bool| if *p { IteratorType::Parallel } else { IteratorType::Reduction };
-    typed::linalg::iterator_types_attr(op.context(), &parallel.iter().map(kind).collect::<Vec<_>>())
 }
 
 /// The reduction of all elements of `parts` onto `destination`.
@@ -152,7 +147,8 @@ fn combine<'c>(
     let maps = [AffineMap::identity(cx, rank), AffineMap::select(cx, rank, &[])];
     rw.set_point(InsertionPoint::Before(op));
     let operands = Operands { inputs: &[parts], outputs: &[destination] };
-    let spec = typed::linalg::generic(loc, operands, &maps, iterators(op, &vec![false; rank]), region);
+    let spec =
+        typed::linalg::generic(loc, operands, &maps, linalg::iterators(op.context(), &vec![false; rank]), region);
     Ok(rw.create(spec)?.result(0))
 }
 
@@ -200,7 +196,7 @@ fn split_flat<'c>(
     let mut maps = vec![AffineMap::identity(cx, 1).to_attr(); operands.len()];
     maps[operands.len() - 1] = AffineMap::select(cx, 1, &[]).to_attr();
     rw.set_attr(rest, "indexing_maps", Attr::array(cx, &maps));
-    rw.set_attr(rest, "iterator_types", iterators(op, &[false]));
+    rw.set_attr(rest, "iterator_types", linalg::iterators(op.context(), &[false]));
     Ok(rest.result(0))
 }
 

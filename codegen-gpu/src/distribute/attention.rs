@@ -29,6 +29,7 @@ mod cooperative;
 mod factor;
 mod form;
 mod mask;
+mod part;
 mod plan;
 mod softmax;
 mod subgroup;

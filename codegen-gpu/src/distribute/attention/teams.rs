@@ -10,9 +10,10 @@
 use super::super::code::Code;
 use super::super::evaluate::Evaluator;
 use super::super::locals;
+use super::part::{Part, State, over_lanes, sum};
 use super::plan::Plan;
 use super::softmax;
-use super::tile::{self, Spot, float, multiply_add, spot};
+use super::tile::{self, multiply_add};
 use monopour_ir::{Diagnostics, Type, Value, ops};
 
 /// Lanes of a team.
@@ -63,10 +64,9 @@ pub(super) fn bytes(plan: &Plan<'_, '_>) -> u64 {
     memory(plan).into_iter().map(of).sum()
 }
 
-/// An invocation and its parts of the tile.
+/// An invocation and its part of the tile.
 struct Writer<'c, 'a, 'm> {
-    evaluator: &'a Evaluator<'c, 'm>,
-    plan: &'a Plan<'c, 'm>,
+    part: Part<'c, 'a, 'm>,
     share: Share,
     /// Lanes of a subgroup.
     lanes: u32,
@@ -77,28 +77,6 @@ struct Writer<'c, 'a, 'm> {
     lane: Value<'c>,
     team: Value<'c>,
     split: Value<'c>,
-    rows: Vec<Spot<'c>>,
-    columns: Vec<Spot<'c>>,
-}
-
-/// What a team found in some blocks of keys, for each of its rows.
-struct State<'c> {
-    most: Vec<Value<'c>>,
-    /// Sums of the powers of the lane's keys.
-    totals: Vec<Value<'c>>,
-    /// Per row and column group.
-    sums: Vec<Value<'c>>,
-}
-
-impl<'c> State<'c> {
-    fn flat(&self) -> Vec<Value<'c>> {
-        [&self.most[..], &self.totals[..], &self.sums[..]].concat()
-    }
-    fn of(flat: &[Value<'c>], rows: usize) -> Self {
-        let (most, rest) = flat.split_at(rows);
-        let (totals, sums) = rest.split_at(rows);
-        Self { most: most.to_vec(), totals: totals.to_vec(), sums: sums.to_vec() }
-    }
 }
 
 /// Writes the kernel.
@@ -119,59 +97,37 @@ pub(super) fn write<'c>(
     let [powers, found] = memory(plan);
     let powers = code.workgroup_buffer(code.loc, single, powers)?;
     let found = if found > 0 { Some(code.workgroup_buffer(code.loc, single, found)?) } else { None };
-    let writer = Writer { evaluator, plan, share, lanes, powers, found, lane, team, split, rows, columns };
-    let zero = float(code, 0.0);
-    let empty = code.broadcast(zero, plan.lanes.width);
-    let least = plan.least(code);
-    let state = State {
-        most: vec![least; writer.rows.len()],
-        totals: vec![zero; writer.rows.len()],
-        sums: vec![empty; writer.rows.len() * writer.columns.len()],
-    };
+    let whole = plan.form.count.facts.divisor % (plan.block * share.splits) == 0;
+    let part = Part { evaluator, plan, rows, columns, whole };
+    let writer = Writer { part, share, lanes, powers, found, lane, team, split };
+    let state = State::empty(code, &writer.part);
     let bounds = [code.c(0), plan.end(code), code.c(plan.block * share.splits)];
+    let rows = writer.part.rows.len();
     let end = code.for_loop(bounds, &state.flat(), |code, first, carried| {
-        Ok(writer.block(code, first, &State::of(carried, writer.rows.len()))?.flat())
+        Ok(writer.block(code, first, &State::of(carried, rows))?.flat())
     })?;
-    writer.finish(code, State::of(&end, writer.rows.len()))
+    writer.finish(code, State::of(&end, rows))
 }
 
 impl<'c> Writer<'c, '_, '_> {
     /// The team's block of keys among those from `first` on.
     fn block(&self, code: &mut Code<'c, '_>, first: Value<'c>, state: &State<'c>) -> Result<State<'c>, Diagnostics> {
-        let plan = self.plan;
+        let (part, plan) = (&self.part, self.part.plan);
         let own = code.mul_const(self.split, plan.block);
         let first = code.add(first, own);
         let own = code.mul_const(self.lane, each(plan));
-        let own = code.add(first, own);
-        let keys = self.keys(code, own, (each(plan), i64::from(plan.lanes.keys)));
-        let scores = self.products(code, &keys)?;
-        let mut next = State { most: vec![], totals: vec![], sums: vec![] };
-        let groups = self.columns.len();
-        for (row, spot) in self.rows.iter().enumerate() {
-            let scores = self.pointwise(code, spot, &keys, &scores[row * keys.len()..(row + 1) * keys.len()])?;
-            let most = scores[1..].iter().fold(scores[0], |most, score| softmax::larger(code, most, *score));
-            let most = self.over_team(code, most, softmax::larger);
-            let most = softmax::larger(code, state.most[row], most);
-            let reference = softmax::reference(code, most)?;
-            let factor = softmax::power(code, state.most[row], reference);
-            let mut total = code.op1(ops::arith::MULF, &[state.totals[row], factor], factor.ty());
-            let mut powers = vec![];
-            for score in scores {
-                let power = softmax::power(code, score, reference);
-                total = code.op1(ops::arith::ADDF, &[total, power], power.ty());
-                powers.push(power);
-            }
+        let from = code.add(first, own);
+        let keys = part.keys(code, from, (each(plan), i64::from(plan.lanes.keys)));
+        let products = part.products(code, &keys)?;
+        let mut next = State::default();
+        for row in 0..part.rows.len() {
+            let scores = part.scores(code, row, &keys, &products)?;
+            let over = |code: &mut Code<'c, '_>, most| self.over_team(code, most, softmax::larger);
+            let powers = part.step(code, (state, &mut next), &scores, over)?;
             let vector = code.vector_of(&powers);
             let line = self.line(code, row);
-            let at = code.mul_const(self.lane, each(plan));
-            let at = code.add(line, at);
+            let at = code.add(line, own);
             code.store(vector, self.powers, at)?;
-            next.most.push(most);
-            next.totals.push(total);
-            let factor = code.broadcast(factor, plan.lanes.width);
-            for sum in &state.sums[row * groups..(row + 1) * groups] {
-                next.sums.push(code.op1(ops::arith::MULF, &[*sum, factor], sum.ty()));
-            }
         }
         code.barrier()?;
         next.sums = self.weighted(code, first, &next.sums)?;
@@ -184,90 +140,17 @@ impl<'c> Writer<'c, '_, '_> {
     fn line(&self, code: &mut Code<'c, '_>, row: usize) -> Value<'c> {
         let first = code.mul_const(self.team, self.share.rows);
         let number = code.add_const(first, row as i64);
-        code.mul_const(number, stride(self.plan))
-    }
-
-    /// `count` keys from `first` on; `lanes` neighbours are in range as a whole or not at all.
-    fn keys(&self, code: &mut Code<'c, '_>, first: Value<'c>, (count, lanes): (i64, i64)) -> Vec<Spot<'c>> {
-        let plan = self.plan;
-        let whole = plan.form.count.facts.divisor % (plan.block * self.share.splits) == 0;
-        let mut keys = vec![];
-        for group in 0..count / lanes {
-            let at = code.add_const(first, group * lanes);
-            let start = spot(code, at, plan.form.count.value, lanes, whole);
-            for lane in 0..lanes {
-                keys.push(Spot { at: code.add_const(start.at, lane), guard: start.guard });
-            }
-        }
-        keys
-    }
-
-    /// The products of queries and keys, by row and key.
-    fn products(&self, code: &mut Code<'c, '_>, keys: &[Spot<'c>]) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let plan = self.plan;
-        let form = &plan.form;
-        let bounds = [code.c(0), code.c(form.size), code.c(i64::from(plan.lanes.size))];
-        let start = vec![form.zero; self.rows.len() * keys.len()];
-        let zero = code.c(0);
-        code.for_loop(bounds, &start, |code, part, carried| {
-            let mut queries = vec![];
-            for row in &self.rows {
-                let at = plan.loops(code, form.scores, Some(row.at), [zero, part]);
-                queries.push(form.queries.load(code, self.evaluator, &at, plan.lanes.size)?);
-            }
-            let mut loaded = vec![];
-            for key in keys {
-                let at = plan.loops(code, form.scores, None, [key.at, part]);
-                loaded.push(form.keys.load(code, self.evaluator, &at, plan.lanes.size)?);
-            }
-            let mut out = carried.to_vec();
-            for q in 0..plan.lanes.size {
-                for (row, query) in queries.iter().enumerate() {
-                    let query = code.extract(*query, q);
-                    for (key, vector) in loaded.iter().enumerate() {
-                        let element = code.extract(*vector, q);
-                        let sum = &mut out[row * keys.len() + key];
-                        *sum = multiply_add(code, *sum, query, element);
-                    }
-                }
-            }
-            Ok(out)
-        })
-    }
-
-    /// The scores of a row after the ops on them; those of keys out of range are negative infinity.
-    fn pointwise(
-        &self,
-        code: &mut Code<'c, '_>,
-        row: &Spot<'c>,
-        keys: &[Spot<'c>],
-        scores: &[Value<'c>],
-    ) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let lanes = self.plan.lanes.keys as usize;
-        let mut out = vec![];
-        for (keys, scores) in keys.chunks(lanes).zip(scores.chunks(lanes)) {
-            let scores = self.plan.score(code, self.evaluator, (row.at, keys[0].at), scores)?;
-            for (key, score) in keys.iter().zip(scores) {
-                out.push(softmax::masked(code, score, key.guard));
-            }
-        }
-        Ok(out)
+        code.mul_const(number, stride(self.part.plan))
     }
 
     /// What the lanes of the team have, combined.
     fn over_team(
         &self,
         code: &mut Code<'c, '_>,
-        mut value: Value<'c>,
+        value: Value<'c>,
         combine: fn(&mut Code<'c, '_>, Value<'c>, Value<'c>) -> Value<'c>,
     ) -> Value<'c> {
-        let mut mask = 1;
-        while i64::from(mask) < TEAM {
-            let other = code.shuffle_xor(value, mask, self.lanes);
-            value = combine(code, value, other);
-            mask *= 2;
-        }
-        value
+        over_lanes(code, value, (TEAM as u32, self.lanes), combine)
     }
 
     /// Adds the products of powers and values of a block: of a lane's keys at a time.
@@ -277,46 +160,33 @@ impl<'c> Writer<'c, '_, '_> {
         first: Value<'c>,
         sums: &[Value<'c>],
     ) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let (plan, groups, each) = (self.plan, self.columns.len(), each(self.plan));
+        let plan = self.part.plan;
+        let each = each(plan);
         let bounds = [code.c(0), code.c(plan.block), code.c(each)];
         code.for_loop(bounds, sums, |code, place, carried| {
             let at = code.add(first, place);
-            let keys = self.keys(code, at, (each, 1));
-            let mut values = vec![];
-            for key in &keys {
-                for column in &self.columns {
-                    values.push(plan.value(code, self.evaluator, key, column)?);
-                }
-            }
-            let mut out = carried.to_vec();
-            for row in 0..self.rows.len() {
+            let keys = self.part.keys(code, at, (each, 1));
+            let mut powers = vec![];
+            for row in 0..self.part.rows.len() {
                 let line = self.line(code, row);
                 let at = code.add(line, place);
-                let powers = code.load(self.powers, at, each as u32);
-                for key in 0..keys.len() {
-                    let power = code.extract(powers, key as u32);
-                    let power = code.broadcast(power, plan.lanes.width);
-                    for group in 0..groups {
-                        let sum = &mut out[row * groups + group];
-                        *sum = multiply_add(code, *sum, power, values[key * groups + group]);
-                    }
-                }
+                powers.push(code.load(self.powers, at, each as u32));
             }
-            Ok(out)
+            let power = |code: &mut Code<'c, '_>, row: usize, key: usize| code.extract(powers[row], key as u32);
+            self.part.weighted(code, &keys, carried, power)
         })
     }
 
     fn finish(&self, code: &mut Code<'c, '_>, mut state: State<'c>) -> Result<(), Diagnostics> {
-        let add = |code: &mut Code<'c, '_>, a: Value<'c>, b: Value<'c>| code.op1(ops::arith::ADDF, &[a, b], a.ty());
         for total in &mut state.totals {
-            *total = self.over_team(code, *total, add);
+            *total = self.over_team(code, *total, sum);
         }
-        let Some(found) = self.found else { return self.store(code, &state, None) };
+        let Some(found) = self.found else { return self.part.store(code, &state.sums, &state.totals) };
         let state = self.within_subgroup(code, state)?;
         let state = self.between_subgroups(code, found, state)?;
         let one = code.c(1);
         let is_first = code.less(self.split, one);
-        self.store(code, &state, Some(is_first))
+        code.guarded(Some(is_first), |code| self.part.store(code, &state.sums, &state.totals))
     }
 
     /// What teams of one subgroup that share a row found.
@@ -324,7 +194,7 @@ impl<'c> Writer<'c, '_, '_> {
         let mut mask = TEAM * self.share.apart;
         while mask < i64::from(self.lanes) {
             let passed = |code: &mut Code<'c, '_>, value: Value<'c>| {
-                let lanes = if value.ty().is_vector() { self.plan.lanes.width } else { 1 };
+                let lanes = if value.ty().is_vector() { self.part.plan.lanes.width } else { 1 };
                 let elements: Vec<Value> = (0..lanes)
                     .map(|lane| {
                         let element = code.extract(value, lane);
@@ -347,7 +217,7 @@ impl<'c> Writer<'c, '_, '_> {
         found: Value<'c>,
         state: State<'c>,
     ) -> Result<State<'c>, Diagnostics> {
-        let plan = self.plan;
+        let plan = self.part.plan;
         // Teams that hold the same: those of one subgroup.
         let alike = (i64::from(self.lanes) / (TEAM * self.share.apart)).max(1);
         if alike >= self.share.splits {
@@ -362,7 +232,7 @@ impl<'c> Writer<'c, '_, '_> {
             code.store(state.totals[0], found, at)
         })?;
         self.place_sums(code, place, |code, at, group| {
-            code.guarded(self.columns[group].guard, |code| code.store(state.sums[group], found, at))
+            code.guarded(self.part.columns[group].guard, |code| code.store(state.sums[group], found, at))
         })?;
         code.barrier()?;
         let bounds = [code.c(alike), code.c(self.share.splits), code.c(alike)];
@@ -394,7 +264,7 @@ impl<'c> Writer<'c, '_, '_> {
         place: Value<'c>,
         mut body: impl FnMut(&mut Code<'c, '_>, Value<'c>, usize) -> Result<(), Diagnostics>,
     ) -> Result<(), Diagnostics> {
-        for (group, column) in self.columns.iter().enumerate() {
+        for (group, column) in self.part.columns.iter().enumerate() {
             let at = code.add(place, column.at);
             let at = code.add_const(at, FOUND);
             body(code, at, group)?;
@@ -413,22 +283,8 @@ impl<'c> Writer<'c, '_, '_> {
             multiply_add(code, a, b, other)
         };
         let total = weigh(code, a.totals[0], b.totals[0], 1);
-        let lanes = self.plan.lanes.width;
+        let lanes = self.part.plan.lanes.width;
         let sums = a.sums.iter().zip(&b.sums).map(|(a, b)| weigh(code, *a, *b, lanes)).collect();
         Ok(State { most: vec![most], totals: vec![total], sums })
-    }
-
-    /// Stores the results of the team's rows, where `guard` holds.
-    fn store(&self, code: &mut Code<'c, '_>, state: &State<'c>, guard: Option<Value<'c>>) -> Result<(), Diagnostics> {
-        let groups = self.columns.len();
-        code.guarded(guard, |code| {
-            for (row, spot) in self.rows.iter().enumerate() {
-                for (group, column) in self.columns.iter().enumerate() {
-                    let sums = state.sums[row * groups + group];
-                    self.plan.finish(code, self.evaluator, (spot, column), (sums, state.totals[row]))?;
-                }
-            }
-            Ok(())
-        })
     }
 }

@@ -6,9 +6,10 @@
 use super::super::code::Code;
 use super::super::evaluate::Evaluator;
 use super::super::locals;
+use super::part::Part;
 use super::plan::Plan;
 use super::softmax;
-use super::tile::{self, Spot, float, multiply_add, spot};
+use super::tile::{self, float};
 use monopour_ir::{Diagnostics, Type, Value, ops};
 
 /// Invocations along the keys and along the columns.
@@ -51,16 +52,13 @@ struct Shared<'c> {
     factors: Value<'c>,
 }
 
-/// An invocation and its parts of the tile.
+/// An invocation and its part of the tile.
 struct Writer<'c, 'a, 'm> {
-    evaluator: &'a Evaluator<'c, 'm>,
-    plan: &'a Plan<'c, 'm>,
+    part: Part<'c, 'a, 'm>,
     shared: Shared<'c>,
     linear: Value<'c>,
     thread: Value<'c>,
     first_row: Value<'c>,
-    rows: Vec<Spot<'c>>,
-    columns: Vec<Spot<'c>>,
 }
 
 /// Writes the kernel.
@@ -81,7 +79,8 @@ pub(super) fn write<'c>(
         totals: code.workgroup_buffer(code.loc, single, all)?,
         factors: code.workgroup_buffer(code.loc, single, all)?,
     };
-    let writer = Writer { evaluator, plan, shared, linear, thread, first_row, rows, columns };
+    let part = Part { evaluator, plan, rows, columns, whole: plan.blocks_are_whole() };
+    let writer = Writer { part, shared, linear, thread, first_row };
     writer.each_row(code, |writer, code| {
         let (zero, least) = (float(code, 0.0), plan.least(code));
         code.store(least, writer.shared.most, linear)?;
@@ -91,10 +90,11 @@ pub(super) fn write<'c>(
     code.barrier()?;
     let start = float(code, 0.0);
     let start = code.broadcast(start, plan.lanes.width);
-    let sums = vec![start; writer.rows.len() * writer.columns.len()];
+    let sums = vec![start; writer.part.rows.len() * writer.part.columns.len()];
     let bounds = [code.c(0), plan.end(code), code.c(plan.block)];
     let sums = code.for_loop(bounds, &sums, |code, first, sums| writer.block(code, first, sums))?;
-    writer.finish(code, &sums)
+    let totals = writer.of_rows(code, writer.shared.totals);
+    writer.part.store(code, &sums, &totals)
 }
 
 impl<'c> Writer<'c, '_, '_> {
@@ -104,9 +104,9 @@ impl<'c> Writer<'c, '_, '_> {
         code: &mut Code<'c, '_>,
         body: impl FnOnce(&Self, &mut Code<'c, '_>) -> Result<(), Diagnostics>,
     ) -> Result<(), Diagnostics> {
-        let all = all_rows(self.plan);
+        let all = all_rows(self.part.plan);
         let end = code.c(all);
-        let guard = (all < self.plan.invocations).then(|| code.less(self.linear, end));
+        let guard = (all < self.part.plan.invocations).then(|| code.less(self.linear, end));
         code.guarded(guard, |code| body(self, code))
     }
 
@@ -129,73 +129,33 @@ impl<'c> Writer<'c, '_, '_> {
 
     /// Writes the scores of the invocation's rows and keys.
     fn scores(&self, code: &mut Code<'c, '_>, first: Value<'c>) -> Result<(), Diagnostics> {
-        let plan = self.plan;
-        let (each, lanes) = (plan.block / COLUMNS, i64::from(plan.lanes.keys));
+        let (part, plan) = (&self.part, self.part.plan);
+        let each = plan.block / COLUMNS;
         let own = code.mul_const(self.thread, each);
         let from = code.add(first, own);
-        let mut keys = vec![];
-        for group in 0..each / lanes {
-            let at = code.add_const(from, group * lanes);
-            let start = spot(code, at, plan.form.count.value, lanes, plan.blocks_are_whole());
-            for lane in 0..lanes {
-                keys.push(Spot { at: code.add_const(start.at, lane), guard: start.guard });
-            }
-        }
-        let scores = self.products(code, &keys)?;
-        for (row, spot) in self.rows.iter().enumerate() {
-            let of_row = &scores[row * keys.len()..(row + 1) * keys.len()];
-            let number = code.add_const(self.first_row, row as i64 * row_groups(plan));
-            let line = code.mul_const(number, stride(plan));
+        let keys = part.keys(code, from, (each, i64::from(plan.lanes.keys)));
+        let products = part.products(code, &keys)?;
+        for row in 0..part.rows.len() {
+            let scores = part.scores(code, row, &keys, &products)?;
+            let line = self.line(code, row);
             let line = code.add(line, own);
-            let groups = keys.chunks(lanes as usize).zip(of_row.chunks(lanes as usize));
-            for (group, (keys, scores)) in (0i64..).zip(groups) {
-                let scores = plan.score(code, self.evaluator, (spot.at, keys[0].at), scores)?;
-                for (lane, (key, score)) in (0i64..).zip(keys.iter().zip(scores)) {
-                    let score = softmax::masked(code, score, key.guard);
-                    let at = code.add_const(line, group * lanes + lane);
-                    code.store(score, self.shared.scores, at)?;
-                }
+            for (key, score) in (0i64..).zip(scores) {
+                let at = code.add_const(line, key);
+                code.store(score, self.shared.scores, at)?;
             }
         }
         Ok(())
     }
 
-    /// The products of queries and keys, by row and key.
-    fn products(&self, code: &mut Code<'c, '_>, keys: &[Spot<'c>]) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let plan = self.plan;
-        let form = &plan.form;
-        let bounds = [code.c(0), code.c(form.size), code.c(i64::from(plan.lanes.size))];
-        let start = vec![form.zero; self.rows.len() * keys.len()];
-        let zero = code.c(0);
-        code.for_loop(bounds, &start, |code, part, carried| {
-            let mut queries = vec![];
-            for row in &self.rows {
-                let at = plan.loops(code, form.scores, Some(row.at), [zero, part]);
-                queries.push(form.queries.load(code, self.evaluator, &at, plan.lanes.size)?);
-            }
-            let mut loaded = vec![];
-            for key in keys {
-                let at = plan.loops(code, form.scores, None, [key.at, part]);
-                loaded.push(form.keys.load(code, self.evaluator, &at, plan.lanes.size)?);
-            }
-            let mut out = carried.to_vec();
-            for q in 0..plan.lanes.size {
-                for (row, query) in queries.iter().enumerate() {
-                    let query = code.extract(*query, q);
-                    for (key, vector) in loaded.iter().enumerate() {
-                        let element = code.extract(*vector, q);
-                        let sum = &mut out[row * keys.len() + key];
-                        *sum = multiply_add(code, *sum, query, element);
-                    }
-                }
-            }
-            Ok(out)
-        })
+    /// Where the scores of a row of the invocation begin.
+    fn line(&self, code: &mut Code<'c, '_>, row: usize) -> Value<'c> {
+        let number = code.add_const(self.first_row, row as i64 * row_groups(self.part.plan));
+        code.mul_const(number, stride(self.part.plan))
     }
 
     /// The step of the softmax of row `linear`: powers in place of scores.
     fn softmax(&self, code: &mut Code<'c, '_>) -> Result<(), Diagnostics> {
-        let (plan, shared) = (self.plan, &self.shared);
+        let (plan, shared) = (self.part.plan, &self.shared);
         let line = code.mul_const(self.linear, stride(plan));
         let bounds = [code.c(0), code.c(plan.block), code.c(1)];
         let before = code.load(shared.most, self.linear, 1);
@@ -223,10 +183,10 @@ impl<'c> Writer<'c, '_, '_> {
     /// A value per row of the invocation.
     fn of_rows(&self, code: &mut Code<'c, '_>, buffer: Value<'c>) -> Vec<Value<'c>> {
         let each = |(row, _)| {
-            let at = code.add_const(self.first_row, row * row_groups(self.plan));
+            let at = code.add_const(self.first_row, row * row_groups(self.part.plan));
             code.load(buffer, at, 1)
         };
-        (0i64..).zip(&self.rows).map(each).collect()
+        (0i64..).zip(&self.part.rows).map(each).collect()
     }
 
     /// The sums with the products of powers and values of a block.
@@ -236,7 +196,7 @@ impl<'c> Writer<'c, '_, '_> {
         first: Value<'c>,
         sums: &[Value<'c>],
     ) -> Result<Vec<Value<'c>>, Diagnostics> {
-        let (plan, groups) = (self.plan, self.columns.len());
+        let (plan, groups) = (self.part.plan, self.part.columns.len());
         let factors = self.of_rows(code, self.shared.factors);
         let mut scaled = vec![];
         for (i, sum) in sums.iter().enumerate() {
@@ -246,35 +206,13 @@ impl<'c> Writer<'c, '_, '_> {
         let bounds = [code.c(0), code.c(plan.block), code.c(1)];
         code.for_loop(bounds, &scaled, |code, key, carried| {
             let at = code.add(first, key);
-            let spot = spot(code, at, plan.form.count.value, 1, plan.blocks_are_whole());
-            let mut values = vec![];
-            for column in &self.columns {
-                values.push(plan.value(code, self.evaluator, &spot, column)?);
-            }
-            let mut out = carried.to_vec();
-            for row in 0..self.rows.len() {
-                let number = code.add_const(self.first_row, row as i64 * row_groups(plan));
-                let line = code.mul_const(number, stride(plan));
+            let keys = self.part.keys(code, at, (1, 1));
+            let power = |code: &mut Code<'c, '_>, row: usize, _| {
+                let line = self.line(code, row);
                 let at = code.add(line, key);
-                let power = code.load(self.shared.scores, at, 1);
-                let power = code.broadcast(power, plan.lanes.width);
-                for (group, value) in values.iter().enumerate() {
-                    let sum = &mut out[row * groups + group];
-                    *sum = multiply_add(code, *sum, power, *value);
-                }
-            }
-            Ok(out)
+                code.load(self.shared.scores, at, 1)
+            };
+            self.part.weighted(code, &keys, carried, power)
         })
-    }
-
-    fn finish(&self, code: &mut Code<'c, '_>, sums: &[Value<'c>]) -> Result<(), Diagnostics> {
-        let totals = self.of_rows(code, self.shared.totals);
-        let groups = self.columns.len();
-        for (row, spot) in self.rows.iter().enumerate() {
-            for (group, column) in self.columns.iter().enumerate() {
-                self.plan.finish(code, self.evaluator, (spot, column), (sums[row * groups + group], totals[row]))?;
-            }
-        }
-        Ok(())
     }
 }
