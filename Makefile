@@ -4,14 +4,17 @@ CARGO ?= cargo
 PYTHON ?= python3
 VENV := .venv
 ONNX_VERSION := 1.23.2
+TOSA_VERSION := 2026.8.0
 IREE_VERSION := 3.13.0
 # The names of the stamps have the versions, so that another one is installed.
 OURS := $(VENV)/ours-onnx-$(ONNX_VERSION)
 PEERS := $(VENV)/peers-iree-$(IREE_VERSION)
+TOSA := $(VENV)/tosa-tools-$(TOSA_VERSION)
 # What gen.py and the peers write and read.
 BENCH_DIR ?= target/bench
 ONNX_CASES ?= target/onnx-suite
 ONNX_MODELS ?= target/onnx-models
+TOSA_CASES ?= target/tosa-suite
 # candle, tract and measures of the machine: a crate outside the workspace.
 PEERS_RUST := target/peers-rust/release/monopour-peers
 MINILM_VERSION := 0.1.0
@@ -23,7 +26,7 @@ AARCH64_QEMU := qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu
 # Asked in the recipe, because the set-up before it may just have installed it.
 require_gpu = REQUIRE_GPU=$${REQUIRE_GPU:-$$(ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 && echo 1 || echo 0)}
 
-.PHONY: help setup build demo test test-full test-python test-embedding test-copies test-aarch64 check examples mutants bench bench-peers bench-ops bench-cpu bench-kernels onnx-suite onnx-models onnx-files embed upstream-suite clean
+.PHONY: help setup build demo test test-full test-python test-embedding test-copies test-aarch64 check examples mutants bench bench-peers bench-ops bench-cpu bench-kernels onnx-suite onnx-models onnx-files tosa-suite embed upstream-suite clean
 
 help:
 	@echo "make demo         build, and run examples/mlp.mlir on the device that auto takes and on any Vulkan device"
@@ -42,6 +45,7 @@ help:
 	@echo "make bench-kernels  the longest kernels of whole models on one CPU thread, each beside its bound (writes 7 GB); MODELS='resnet50 minilm' takes some"
 	@echo "make onnx-suite   ONNX's backend suite on the CPU and a GPU, with the lists of cases known to fail; PARTS=test_pad,test_topk runs some"
 	@echo "make onnx-models  whole ONNX models beside onnxruntime, on the CPU and a GPU: values and times (writes 7 GB); MODELS='resnet50 minilm' takes some"
+	@echo "make tosa-suite   TOSA's conformance tests on the CPU and a GPU, with the lists of those known to fail (writes them first, some minutes); ONLY=resize runs some"
 	@echo "make embed        examples/embed on all-MiniLM-L6-v2: sentences in, similarities out; DEVICE=cpu, gpu or auto"
 	@echo "make upstream-suite DIR=...   upstream's own tests of the passes that are ours; DIR is mlir/test of LLVM 22.1.8"
 
@@ -150,6 +154,18 @@ onnx-suite: setup $(ONNX_CASES)/index.json
 
 $(ONNX_CASES)/index.json: scripts/onnx-suite/write_cases.py $(OURS)
 	$(VENV)/bin/python scripts/onnx-suite/write_cases.py $(ONNX_CASES)
+
+# TOSA's conformance tests, by its reference model and its verifier. The tools have a Python environment of their own: they need other
+# versions of packages than onnx.
+tosa-suite: build $(TOSA)/.installed
+	$(TOSA)/bin/python scripts/tosa-suite/run.py $(TOSA_CASES) cpu $(ONLY) --known scripts/tosa-suite/known-cpu.txt
+	$(TOSA)/bin/python scripts/tosa-suite/run.py $(TOSA_CASES) gpu $(ONLY) --known scripts/tosa-suite/known-gpu.txt
+
+$(TOSA)/.installed: scripts/setup.sh
+	@scripts/setup.sh --bench
+	$(PYTHON) -m venv $(TOSA)
+	$(TOSA)/bin/pip install -q tosa-tools==$(TOSA_VERSION)
+	touch $@
 
 # Whole models; their weights are seeded, but for MiniLM's.
 onnx-models: build onnx-files

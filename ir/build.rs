@@ -24,6 +24,7 @@ fn main() {
         .file("shim/conversion.cpp")
         .file("shim/enums.cpp")
         .file("shim/interfaces.cpp")
+        .file("shim/linalg.cpp")
         .file("shim/llvm.cpp")
         .file("shim/opt.cpp")
         .file("shim/rewriting.cpp")

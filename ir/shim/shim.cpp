@@ -106,6 +106,14 @@ MlirAttribute monopour_shim_elements_with_type(MlirAttribute attr, MlirType type
   return wrap(Attribute());
 }
 
+// The same integers, extended by their sign to another integer type; null for attributes other than dense elements.
+MlirAttribute monopour_shim_elements_extended(MlirAttribute attr, MlirType element) {
+  auto type = cast<IntegerType>(unwrap(element));
+  auto dense = dyn_cast<DenseIntElementsAttr>(unwrap(attr));
+  if (!dense || dense.getElementType().getIntOrFloatBitWidth() > type.getWidth()) return wrap(Attribute());
+  return wrap(Attribute(dense.mapValues(type, [&](const APInt &value) { return value.sext(type.getWidth()); })));
+}
+
 // Pointer to and length of a dense_resource blob; null without one.
 const uint8_t *monopour_shim_resource_data(MlirAttribute attr, size_t *length) {
   auto resource = dyn_cast<DenseResourceElementsAttr>(unwrap(attr));

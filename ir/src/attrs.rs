@@ -230,6 +230,13 @@ impl<'c> Attr<'c> {
         // SAFETY: defined in the shim; both handles are live.
         ty.shape().and_then(|_| Self::non_null(unsafe { monopour_shim_elements_with_type(self.raw(), ty.raw()) }))
     }
+    /// The same integers, extended by their sign to the integer type `element`; `None` if these are no `dense<...>` integers
+    /// of at most its width.
+    pub fn elements_extended(&self, element: Type<'c>) -> Option<Attr<'c>> {
+        element.integer_width()?;
+        // SAFETY: defined in the shim; both handles are live, and the type is one of integers.
+        Self::non_null(unsafe { monopour_shim_elements_extended(self.raw(), element.raw()) })
+    }
     /// Whether this is a `dense_resource<...>`.
     pub fn is_resource(&self) -> bool {
         c!(mlirAttributeIsADenseResourceElements(self.raw()))
@@ -257,6 +264,7 @@ impl<'c> Attr<'c> {
 
 unsafe extern "C" {
     fn monopour_shim_resource_name(attr: MlirAttribute) -> mlir_sys::MlirStringRef;
+    fn monopour_shim_elements_extended(attr: MlirAttribute, element: mlir_sys::MlirType) -> MlirAttribute;
     fn monopour_shim_elements_with_type(attr: MlirAttribute, ty: mlir_sys::MlirType) -> MlirAttribute;
     fn monopour_shim_resource_data(attr: MlirAttribute, length: *mut usize) -> *const u8;
 }

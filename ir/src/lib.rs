@@ -99,7 +99,7 @@ pub use module::{Module, ResourceRanges};
 pub use names::ValueNames;
 pub use op::{PrintOptions, WalkOrder};
 pub use pass::{CANONICALIZE, CANONICALIZE_PROGRAM, run_passes};
-pub use reshapes::{open_collapses, open_dynamic_expansions};
+pub use reshapes::{drop_added_units, open_collapses, open_dynamic_expansions};
 pub use rewriter::{Change, Rewriter};
 pub use structure::StructuralKey;
 pub use template::{OpParts, OpTemplate};

@@ -293,6 +293,19 @@ names! {
     ub {
         POISON = "ub.poison"
     }
+    tosa {
+        CAST_FROM_BLOCK_SCALED = "tosa.cast_from_block_scaled"
+        CAST_TO_BLOCK_SCALED = "tosa.cast_to_block_scaled"
+        COND_IF = "tosa.cond_if"
+        CUSTOM = "tosa.custom"
+        FFT2D = "tosa.fft2d"
+        MATMUL_T_BLOCK_SCALED = "tosa.matmul_t_block_scaled"
+        SCATTER = "tosa.scatter"
+        VARIABLE = "tosa.variable"
+        VARIABLE_READ = "tosa.variable_read"
+        VARIABLE_WRITE = "tosa.variable_write"
+        WHILE_LOOP = "tosa.while_loop"
+    }
     vector {
         BITCAST = "vector.bitcast"
         BROADCAST = "vector.broadcast"

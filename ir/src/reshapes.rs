@@ -35,6 +35,17 @@ pub fn open_dynamic_expansions(root: Op) -> Result<(), Diagnostics> {
     Ok(())
 }
 
+/// Moves `tensor.expand_shape` ops that add dimensions of one element behind the generics and reductions in `root` that read
+/// their results; dimensions of one element vanish from these (upstream's `linalg::dropUnitDims`).
+pub fn drop_added_units(root: Op) {
+    // SAFETY: defined in the shim; the op is live, and no handle to an op that is replaced is held here.
+    unsafe { monopour_shim_drop_added_units(root.raw()) };
+}
+
+unsafe extern "C" {
+    fn monopour_shim_drop_added_units(root: mlir_sys::MlirOperation);
+}
+
 /// Rewrites every `memref.collapse_shape` in `root` whose result has known sizes and strides.
 ///
 /// # Errors

@@ -52,6 +52,7 @@ mod stored;
 mod suite;
 mod terminal;
 mod threads;
+mod tosa;
 mod traced;
 mod transients;
 mod tuned;

@@ -72,11 +72,11 @@ fn has_open_divisor(expr: AffineExpr) -> bool {
 type Lowering = for<'c> fn(&mut Guard<'c>, Op<'c>) -> Result<(), Diagnostics>;
 
 /// A `linalg.generic` to be: loops, inputs and the destination with their maps.
-struct Generic<'c, 'a> {
-    parallel: usize,
-    reductions: usize,
-    inputs: &'a [(Value<'c>, String)],
-    output: (Value<'c>, String),
+pub(super) struct Generic<'c, 'a> {
+    pub(super) parallel: usize,
+    pub(super) reductions: usize,
+    pub(super) inputs: &'a [(Value<'c>, String)],
+    pub(super) output: (Value<'c>, String),
 }
 
 /// `d0, d1` for the dimensions of a range.
@@ -86,7 +86,7 @@ fn dims(range: std::ops::Range<usize>) -> Vec<String> {
 
 impl<'c> Generic<'c, '_> {
     /// Builds the op; `body` creates the yielded value from the block arguments.
-    fn build(
+    pub(super) fn build(
         self,
         guard: &mut Guard<'c>,
         loc: Location<'c>,
@@ -120,7 +120,7 @@ impl<'c> Generic<'c, '_> {
 }
 
 impl<'c> Guard<'c> {
-    fn counter(&mut self, loc: Location<'c>, dim: usize) -> Result<Value<'c>, Diagnostics> {
+    pub(super) fn counter(&mut self, loc: Location<'c>, dim: usize) -> Result<Value<'c>, Diagnostics> {
         let cx = self.rw.context();
         let spec =
             OpSpec::new(ops::linalg::INDEX, loc).attr("dim", Attr::i64(cx, dim as i64)).results(&[Type::index(cx)]);
@@ -149,7 +149,12 @@ impl<'c> Guard<'c> {
         self.op(ops::tensor::EXTRACT, loc, &operands, at.ty().element())
     }
 
-    fn cast_to(&mut self, loc: Location<'c>, value: Value<'c>, ty: Type<'c>) -> Result<Value<'c>, Diagnostics> {
+    pub(super) fn cast_to(
+        &mut self,
+        loc: Location<'c>,
+        value: Value<'c>,
+        ty: Type<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
         if value.ty() == ty { Ok(value) } else { self.op(ops::arith::INDEX_CAST, loc, &[value], ty) }
     }
 }

@@ -14,7 +14,7 @@
 //!
 //! The steps, in order:
 //!
-//! * `signs`: signs of integer types become attributes.
+//! * `signs`: signs of integer types become attributes; `tosa`: the ops of TOSA.
 //! * `plain`: bufferization ops and special control flow as plain ops; `vectors`: vectors outside of kernels as tensors.
 //! * `verify`: diagnostics for ops, types and shapes that are not supported.
 //! * `lower`: gathers, scatters and reshapes by data; `expand`: scalar ops that some devices lack.
@@ -31,6 +31,7 @@ mod plain;
 mod ranges;
 mod signs;
 mod sizes;
+mod tosa;
 mod vectors;
 mod verify;
 mod weights;
@@ -126,6 +127,7 @@ fn finish<'c>(
     let entry = module.functions().into_iter().find(|f| f.is_public()).expect("the entry is kept: it is public");
     let name = entry.symbol_name().expect("a function has a name");
     signs::erase(&module, entry)?;
+    tosa::run(&module, entry)?;
     plain::run(&module)?;
     vectors::run(&module, entry)?;
     verify::run(&module, entry)?;

@@ -158,7 +158,7 @@ fn unsupported(op: Op) -> Diagnostic {
         return error("F0002", op, format!("op '{}' is not supported", op.name()), help);
     }
     Diagnostic::error("F0002", op.location(), format!("op '{}' is not supported", op.name())).with_help(
-        "supported: linalg, tensor, scf, arith, math, cf.assert, affine.apply, affine.min and affine.max; lower other dialects to these first",
+        "supported: linalg, tensor, scf, tosa, arith, math, cf.assert, affine.apply, affine.min and affine.max; lower other dialects to these first",
     )
 }
 
@@ -194,6 +194,6 @@ fn is_supported_element(ty: Type) -> bool {
     float || integer || ty.is_index()
 }
 
-fn error(code: &'static str, op: Op, message: String, help: &str) -> Diagnostic {
+pub(super) fn error(code: &'static str, op: Op, message: String, help: &str) -> Diagnostic {
     Diagnostic::error(code, op.location(), message).with_help(help)
 }
