@@ -217,6 +217,32 @@ fn angles_and_their_special_values() {
     }
 }
 
+/// Without accuracy, but between -1 and 1.
+#[test]
+fn sines_of_huge_angles_are_bounded() {
+    if !can_run() {
+        return;
+    }
+    let angles: Vec<f32> = (0..COUNT).map(|i| 10f32.powf(30.0 + i as f32 * 8.5 / COUNT as f32)).collect();
+    let angles: Vec<f32> = angles.into_iter().enumerate().map(|(i, v)| if i % 2 == 0 { v } else { -v }).collect();
+    let angles = [&[f32::MAX, f32::MIN], &angles[2..]].concat();
+    let doubles: Vec<f64> = angles.iter().map(|v| f64::from(*v).powi(8).copysign(f64::from(*v))).collect();
+    for (target, _) in targets() {
+        for op in ["sin", "cos"] {
+            for vector in [false, true] {
+                let library = Library::load(&compile(&kernel(op, 1, vector), &target).unwrap());
+                for (found, x) in apply(&library, op, &[&angles]).iter().zip(&angles) {
+                    assert!((-1.0..=1.0).contains(found), "{op}({x:e}) is {found} on {}", target.cpu);
+                }
+            }
+            let library = Library::load(&compile(&kernel(op, 1, false).replace("f32", "f64"), &target).unwrap());
+            for (found, x) in apply_double(&library, op, &[&doubles]).iter().zip(&doubles) {
+                assert!((-1.0..=1.0).contains(found), "{op}({x:e}) is {found} on {}", target.cpu);
+            }
+        }
+    }
+}
+
 /// Functions of f64: op, reference, domain, and the bound of the relative error that `docs/numerics.md` states.
 type Double = (&'static str, fn(f64) -> f64, (f64, f64), f64);
 const DOUBLES: [Double; 23] = [

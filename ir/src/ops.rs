@@ -129,6 +129,10 @@ names! {
         TERMINATOR = "gpu.terminator"
         THREAD_ID = "gpu.thread_id"
     }
+    index {
+        MUL = "index.mul"
+        REMU = "index.remu"
+    }
     linalg {
         BATCH_MATMUL = "linalg.batch_matmul"
         BROADCAST = "linalg.broadcast"
@@ -300,6 +304,7 @@ names! {
         CUSTOM = "tosa.custom"
         FFT2D = "tosa.fft2d"
         MATMUL_T_BLOCK_SCALED = "tosa.matmul_t_block_scaled"
+        RESCALE = "tosa.rescale"
         SCATTER = "tosa.scatter"
         VARIABLE = "tosa.variable"
         VARIABLE_READ = "tosa.variable_read"

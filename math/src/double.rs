@@ -232,7 +232,7 @@ fn reduce<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> (Value<'c>, Value<'c>) {
     let quarter = e.scale(k, 0.25);
     let whole = e.same(ops::math::FLOOR, &[quarter]);
     let base = e.scale(whole, 4.0);
-    (r, e.sub(k, base))
+    (crate::trigonometry::within_one(e, r), e.sub(k, base))
 }
 
 fn both<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> (Value<'c>, Value<'c>) {

@@ -46,7 +46,15 @@ fn reduce<'c>(e: &mut Emit<'c, '_>, x: Value<'c>) -> (Value<'c>, Value<'c>) {
     let quarter = e.scale(k, 0.25);
     let whole = e.same(ops::math::FLOOR, &[quarter]);
     let base = e.scale(whole, 4.0);
-    (e.truncate(r), e.sub(k, base))
+    let single = e.truncate(r);
+    (within_one(e, single), e.sub(k, base))
+}
+
+/// A reduced argument; of a huge one, which has no accuracy left, at most 1, so that its sine and cosine are too.
+pub(crate) fn within_one<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> Value<'c> {
+    let (one, minus_one) = (e.c(1.0), e.c(-1.0));
+    let capped = e.same(ops::arith::MINIMUMF, &[r, one]);
+    e.same(ops::arith::MAXIMUMF, &[capped, minus_one])
 }
 
 fn sin_polynomial<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> Value<'c> {
@@ -65,16 +73,14 @@ fn cos_polynomial<'c>(e: &mut Emit<'c, '_>, r: Value<'c>) -> Value<'c> {
     e.same(ops::math::FMA, &[fourth, p, head])
 }
 
-/// `even` in quadrants 0 and 2, `odd` in 1 and 3, within [-1, 1] even where a huge argument leaves no accuracy.
+/// The value of the quadrant.
 pub(crate) fn by_quadrant<'c>(e: &mut Emit<'c, '_>, quadrant: Value<'c>, values: [Value<'c>; 4]) -> Value<'c> {
     let mut result = values[0];
     for (i, value) in values.into_iter().enumerate().skip(1) {
         let here = e.compare_c(CmpFPredicate::Oeq, quadrant, i as f64);
         result = e.select(here, value, result);
     }
-    let (one, minus_one) = (e.c(1.0), e.c(-1.0));
-    let capped = e.same(ops::arith::MINIMUMF, &[result, one]);
-    e.same(ops::arith::MAXIMUMF, &[capped, minus_one])
+    result
 }
 
 fn sin<'c>(e: &mut Emit<'c, '_>, operands: &[Value<'c>]) -> Value<'c> {

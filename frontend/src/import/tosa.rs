@@ -28,6 +28,10 @@ use monopour_ir::{
 const DIALECT: &str = "tosa";
 /// The name of a tensor of the flatbuffer.
 const TENSOR_NAME: &str = "tosa.tensor_name";
+/// How a rescale rounds.
+const ROUNDING: &str = "rounding_mode";
+const INEXACT: &str = "#tosa.rounding_mode<INEXACT_ROUND>";
+const SINGLE: &str = "#tosa.rounding_mode<SINGLE_ROUND>";
 const HELP: &str = "docs/tosa.md lists the ops and types that are lowered";
 /// Ops without a lowering.
 const NOT_SUPPORTED: [&str; 8] = [
@@ -52,7 +56,9 @@ pub(super) fn run(module: &Module, entry: Op) -> Result<(), Diagnostics> {
     }
     refuse(module, |op| NOT_SUPPORTED.contains(&op.name()))?;
     let steps = |steps: &[&str]| run_passes(module.op(), &format!("builtin.module(func.func({}))", steps.join(",")));
-    steps(&["tosa-optional-decompositions", CANONICALIZE, "tosa-infer-shapes", "tosa-make-broadcastable"])?;
+    roundings(module);
+    steps(&["tosa-optional-decompositions", CANONICALIZE, "tosa-infer-shapes", "tosa-make-broadcastable"])
+        .map_err(unlowered)?;
     scatters(module)?;
     conditions(module)?;
     let lowered = steps(&[
@@ -66,8 +72,32 @@ pub(super) fn run(module: &Module, entry: Op) -> Result<(), Diagnostics> {
     ]);
     lowered.map_err(unlowered)?;
     refuse(module, |op| op.dialect() == DIALECT)?;
+    indices(module)?;
     widths::widen(module, entry)?;
     units::drop(module)
+}
+
+/// A rescale that may round in any way rounds once: upstream's passes do not take it.
+fn roundings(module: &Module) {
+    let mut rw = Rewriter::new(module.context());
+    for op in module.op().find_all(ops::tosa::RESCALE) {
+        if op.attr(ROUNDING).is_some_and(|mode| mode.to_string() == INEXACT) {
+            rw.set_attr(op, ROUNDING, Attr::parse(op.context(), SINGLE).expect("invariant: the text is a mode"));
+        }
+    }
+}
+
+/// Ops of the `index` dialect, which upstream's passes make of `rfft2d`, as those of `arith`.
+fn indices(module: &Module) -> Result<(), Diagnostics> {
+    let mut guard = Guard { rw: Rewriter::new(module.context()) };
+    for (from, to) in [(ops::index::MUL, ops::arith::MULI), (ops::index::REMU, ops::arith::REMUI)] {
+        for op in module.op().find_all(from) {
+            guard.rw.set_point(InsertionPoint::Before(op));
+            let made = guard.op(to, op.location(), &op.operands(), op.result(0).ty())?;
+            guard.rw.replace_op(op, &[made]);
+        }
+    }
+    Ok(())
 }
 
 /// What an op that upstream's passes decline is: not supported in its types or sizes.
