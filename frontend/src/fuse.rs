@@ -34,12 +34,13 @@
 use crate::fuse_form::Rules;
 use crate::{
     fuse_form, fuse_limits, linalg, odd_products, packed_factors, products, rounded_weights, several_results, siblings,
-    side_by_side, softmax_maximum, specialize, split_division, split_k, split_reduction, turned,
+    side_by_side, sliced_transposes, softmax_maximum, specialize, split_division, split_k, split_reduction, turned,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::{
-    AffineMap, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, run_passes,
+    AffineMap, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value,
+    drop_added_units, run_passes,
 };
 use monopour_program::GpuDescription;
 use std::collections::HashSet;
@@ -68,6 +69,13 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     let first = "func.func(linalg-generalize-named-ops),resolve-ranked-shaped-type-result-dims";
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
     split_division::run(module, &mut rw)?;
+    if sliced_transposes::run(module, &mut rw)? {
+        let simplify = || run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"));
+        simplify()?;
+        // What reads the slices has the dimensions of one element that they had.
+        drop_added_units(module.op());
+        simplify()?;
+    }
     duplicate_data_movement(module, &mut rw);
     let most_buffers = gpu.map_or(usize::MAX, |gpu| gpu.limits.max_storage_buffers as usize);
     let guarded = [guard_reductions(module, gpu.is_some(), &mut rw)?, guard_results(module, &mut rw)?];

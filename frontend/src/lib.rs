@@ -83,6 +83,7 @@ mod rows_tile;
 mod several_results;
 mod siblings;
 mod side_by_side;
+mod sliced_transposes;
 mod softmax_maximum;
 mod specialize;
 mod split_division;

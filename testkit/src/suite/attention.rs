@@ -61,6 +61,7 @@ pub(super) fn cases() -> Vec<Case> {
     }
     out.extend([[2, 17, 33], [1, 1, 70], [3, 40, 64], [2, 5, 0]].map(dynamic));
     out.push(named());
+    out.extend([[1, 50, 4, 16], [2, 33, 3, 8], [1, 17, 1, 8], [3, 1, 2, 4]].map(of_one_product));
     out
 }
 
@@ -360,4 +361,61 @@ fn named() -> Case {
     let weights = p.op(Dtype::F32, s.shape(), &text);
     let r = sums(&mut p, &weights, &v);
     Case::new("attention/named_softmax", p, &[&r]).dispatches(1)
+}
+
+/// Queries, keys and values of one product, as PyTorch's models have them: reshaped, transposed and sliced. Batches, tokens, heads,
+/// elements of a head.
+fn of_one_product([b, t, h, s]: [usize; 4]) -> Case {
+    let (all, rows, width) = (b * h, b * t, h * s);
+    let part = |name: &str, at: usize| {
+        format!(
+            "  %{name}5 = tensor.extract_slice %t[{at}, 0, 0, 0, 0] [1, {b}, {h}, {t}, {s}] [1, 1, 1, 1, 1] \
+             : tensor<3x{b}x{h}x{t}x{s}xf32> to tensor<1x{b}x{h}x{t}x{s}xf32>\n  \
+             %{name} = tensor.collapse_shape %{name}5 [[0, 1, 2], [3], [4]] : tensor<1x{b}x{h}x{t}x{s}xf32> into tensor<{all}x{t}x{s}xf32>\n"
+        )
+    };
+    let zeros = |name: &str, shape: &str| {
+        format!(
+            "  %{name}e = tensor.empty() : tensor<{shape}xf32>\n  \
+             %{name} = linalg.fill ins(%z : f32) outs(%{name}e : tensor<{shape}xf32>) -> tensor<{shape}xf32>\n"
+        )
+    };
+    let product = |name: &str, kind: &str, [x, y]: [(&str, String); 2], of: &str| {
+        format!(
+            "{}  %{name} = linalg.{kind} ins(%{}, %{} : tensor<{}xf32>, tensor<{}xf32>) outs(%{name}z : tensor<{of}xf32>) \
+             -> tensor<{of}xf32>\n",
+            zeros(&format!("{name}z"), of),
+            x.0,
+            y.0,
+            x.1,
+            y.1
+        )
+    };
+    let (scores, heads, turned) = (format!("{all}x{t}x{t}"), format!("{all}x{t}x{s}"), format!("{all}x{s}x{t}"));
+    let three = format!("{rows}x{}", 3 * width);
+    let text = format!(
+        "func.func @main(%x: tensor<{rows}x{width}xf32>, %w: tensor<{width}x{}xf32>) -> tensor<{heads}xf32> {{\n  \
+         %z = arith.constant 0.0 : f32\n{}  \
+         %y = tensor.expand_shape %p [[0, 1], [2, 3, 4]] output_shape [{b}, {t}, 3, {h}, {s}] \
+         : tensor<{three}xf32> into tensor<{b}x{t}x3x{h}x{s}xf32>\n  \
+         %te = tensor.empty() : tensor<3x{b}x{h}x{t}x{s}xf32>\n  \
+         %t = linalg.transpose ins(%y : tensor<{b}x{t}x3x{h}x{s}xf32>) outs(%te : tensor<3x{b}x{h}x{t}x{s}xf32>) \
+         permutation = [2, 0, 3, 1, 4]\n{}{}{}  %kte = tensor.empty() : tensor<{turned}xf32>\n  \
+         %kt = linalg.transpose ins(%k : tensor<{heads}xf32>) outs(%kte : tensor<{turned}xf32>) permutation = [0, 2, 1]\n{}  \
+         %we = tensor.empty() : tensor<{scores}xf32>\n  \
+         %o = linalg.softmax dimension(2) ins(%s : tensor<{scores}xf32>) outs(%we : tensor<{scores}xf32>) -> tensor<{scores}xf32>\n{}  \
+         return %r : tensor<{heads}xf32>\n}}\n",
+        3 * width,
+        product("p", "matmul", [("x", format!("{rows}x{width}")), ("w", format!("{width}x{}", 3 * width))], &three),
+        part("q", 0),
+        part("k", 1),
+        part("v", 2),
+        product("s", "batch_matmul", [("q", heads.clone()), ("kt", turned.clone())], &scores),
+        product("r", "batch_matmul", [("o", scores.clone()), ("v", heads.clone())], &heads),
+    );
+    let inputs = [[rows, width], [width, 3 * width]].map(|shape| Input::new(Dtype::F32, &shape));
+    let name = format!("attention/of_one_product/{}", by(&[b, t, h, s]));
+    let case = Case::of_text(&name, &text, inputs.to_vec()).within(1e-4, 1e-4);
+    // Heads of several batches are one dimension of the products and two of the slices: four dispatches.
+    if b == 1 && h > 1 { case.dispatches(2) } else { case }
 }

@@ -38,7 +38,7 @@ pub(super) fn drop(module: &Module) -> Result<(), Diagnostics> {
         broadcasts(&mut rw, op)?;
     }
     for op in module.op().find_all(ops::tensor::COLLAPSE_SHAPE) {
-        constant(&mut rw, op)?;
+        source(&mut rw, op)?;
     }
     Ok(())
 }
@@ -127,13 +127,18 @@ fn collapsed<'c>(
     Ok(rw.create(spec)?.result(0))
 }
 
-/// A reshape of a constant is a constant.
-fn constant<'c>(rw: &mut Rewriter<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
-    let Some(made) = op.operand(0).defining_op().filter(|made| made.is(ops::arith::CONSTANT)) else { return Ok(()) };
-    let ty = op.result(0).ty();
-    let Some(value) = made.attr("value").and_then(|value| value.elements_with_type(ty)) else { return Ok(()) };
+/// A reshape of a constant is a constant, one of a tensor without values is another such tensor.
+fn source<'c>(rw: &mut Rewriter<'c>, op: Op<'c>) -> Result<(), Diagnostics> {
+    let (ty, loc) = (op.result(0).ty(), op.location());
+    let Some(made) = op.operand(0).defining_op() else { return Ok(()) };
+    let spec = if made.is(ops::tensor::EMPTY) && made.num_operands() == 0 {
+        OpSpec::new(ops::tensor::EMPTY, loc).results(&[ty])
+    } else {
+        let value = made.attr("value").filter(|_| made.is(ops::arith::CONSTANT));
+        let Some(value) = value.and_then(|value| value.elements_with_type(ty)) else { return Ok(()) };
+        OpSpec::new(ops::arith::CONSTANT, loc).results(&[ty]).attr("value", value)
+    };
     rw.set_point(InsertionPoint::Before(op));
-    let spec = OpSpec::new(ops::arith::CONSTANT, op.location()).results(&[ty]).attr("value", value);
     let reshaped = rw.create(spec)?.result(0);
     rw.replace_op(op, &[reshaped]);
     Ok(())
