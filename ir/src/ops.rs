@@ -347,6 +347,11 @@ pub mod attributes {
         /// Whether an argument's buffer may be written.
         pub const WRITABLE: &str = "bufferization.writable";
     }
+    /// Attributes of the dialect `tosa`.
+    pub mod tosa {
+        /// The name of an argument or result of a function in the flatbuffer.
+        pub const TENSOR_NAME: &str = "tosa.tensor_name";
+    }
 }
 
 #[cfg(test)]
@@ -354,6 +359,10 @@ mod tests {
     #[test]
     fn every_name_is_an_op_of_mlir() {
         let cx = crate::Context::new();
+        // A dialect is loaded where a source or a pass names it.
+        for name in super::ALL {
+            cx.to_melior().get_or_load_dialect(name.split('.').next().expect("a name has a dialect"));
+        }
         let unknown: Vec<_> = super::ALL.iter().filter(|name| !cx.is_registered(name)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }

@@ -19,11 +19,10 @@ const LLVM_CRATES: [&str; 3] = ["melior", "mlir-sys", "llvm-sys"];
 const OP_NAMES: &str = "ir/src/ops.rs";
 /// The ops of host code as data, which a runtime without `ir` prints.
 const HOST_OPS: &str = "program/src/host/scalar.rs";
-/// Literals that look like names of ops: sets of patterns of the transform dialect, an attribute of TOSA, a file.
-const NO_OPS: [&str; 6] = [
+/// Literals that look like names of ops: sets of patterns of the transform dialect, a file.
+const NO_OPS: [&str; 5] = [
     "index.json",
     "tensor.fold_tensor_subset_ops_into_vector_transfers",
-    "tosa.tensor_name",
     "vector.reduction_to_contract",
     "vector.sink_ops",
     "vector.transfer_permutation_patterns",

@@ -26,8 +26,6 @@ use monopour_ir::{
 };
 
 const DIALECT: &str = "tosa";
-/// The name of a tensor of the flatbuffer.
-const TENSOR_NAME: &str = "tosa.tensor_name";
 /// How a rescale rounds.
 const ROUNDING: &str = "rounding_mode";
 const INEXACT: &str = "#tosa.rounding_mode<INEXACT_ROUND>";
@@ -127,7 +125,9 @@ fn name_boundary(entry: Op) {
         let Some(dicts) = entry.attr(list).and_then(|a| a.as_array()) else { continue };
         let named = dicts.iter().map(|dict| {
             let mut entries = dict.as_dict().unwrap_or_default();
-            if let Some(name) = dict.get(TENSOR_NAME).filter(|_| dict.get(attributes::NAME).is_none()) {
+            if let Some(name) =
+                dict.get(ops::attributes::tosa::TENSOR_NAME).filter(|_| dict.get(attributes::NAME).is_none())
+            {
                 entries.push((attributes::NAME.to_owned(), name));
             }
             Attr::dict(cx, &entries.iter().map(|(key, value)| (key.as_str(), *value)).collect::<Vec<_>>())
