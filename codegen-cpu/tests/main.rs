@@ -16,6 +16,7 @@ mod objects;
 mod panels;
 mod past_caches;
 mod quantisation;
+mod rows;
 mod sums;
 mod vectorize;
 mod windows;

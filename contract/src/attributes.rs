@@ -61,6 +61,8 @@ names! {
     COPIED_SIZES = "monopour.copied_sizes";
     /// Kernel function: the number of its list of copies.
     COPY_SITES = "monopour.copy_sites";
+    /// Generic of a CPU's kernel: positions of the inputs that are fetched to a cache and not read.
+    FETCHED = "monopour.fetched";
 
     /// Kernel function of a GPU that was distributed: invocations of a workgroup, `array<i32: x, y, z>`.
     WORKGROUP_SIZE = "monopour.workgroup_size";

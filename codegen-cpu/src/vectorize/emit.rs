@@ -356,12 +356,17 @@ impl<'c> Emit<'c> {
         self.create(spec.attr("nontemporal", Attr::unit(self.cx)).attr("alignment", Attr::i64(self.cx, alignment)));
     }
 
-    /// Orders stores past the caches before whatever comes after them.
-    pub(super) fn order_stores(&mut self) {
+    /// Orders stores past the caches before whatever comes after a kernel's body.
+    pub(super) fn order_stores(&mut self, kernel: Block<'c>) {
         // Elsewhere they are as weakly ordered as all others, and whoever hands the result on orders those.
-        if self.is_x86 {
-            self.call_intrinsic("llvm.x86.sse.sfence", &[], &[]);
+        let [.., before, end] = kernel.ops()[..] else { return };
+        if !self.is_x86 || before.is(ops::llvm::CALL_INTRINSIC) {
+            return;
         }
+        let here = self.b.point();
+        self.b.set_point(InsertionPoint::Before(end));
+        self.call_intrinsic("llvm.x86.sse.sfence", &[], &[]);
+        self.b.set_point(here);
     }
 
     /// Stores into a panel, at a position within it.

@@ -23,7 +23,7 @@
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
 //! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels), `dots` (those of narrow integers) and `tiles` (AMX),
 //! `windows` (small ones, written out),
-//! `ahead` (what is fetched early), `past_caches` (results too large for them), `flat` (lines as one), `merge` (fills and
+//! `rows` (each through all ops before the next), `ahead` (what is fetched early), `past_caches` (results too large for them), `flat` (lines as one), `merge` (fills and
 //! epilogues), `segments` (parts of loops), `body`, `combine` and `emit` (builders), `instructions` (exp and division on AVX-512).
 
 mod ahead;
@@ -40,6 +40,7 @@ mod nest;
 mod pack;
 mod past_caches;
 mod pointwise;
+mod rows;
 mod segments;
 mod streams;
 mod sums;
@@ -82,6 +83,7 @@ pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
     run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops),lower-affine)")?;
     let mut rewriter = Rewriter::new(module.context());
     for kernel in module.functions().into_iter().filter(|f| abi::is_kernel(*f)) {
+        rows::run(kernel, cpu, &mut rewriter)?;
         // Reductions first: they are fused with the ops around them.
         let mut gone = HashSet::new();
         for sums in [true, false] {

@@ -1,7 +1,7 @@
 //! A `linalg.generic` on memrefs as data: its loops, and how each operand is indexed by them.
 
 use super::merge;
-use monopour_contract::MAX_INTERLEAVED;
+use monopour_contract::{MAX_INTERLEAVED, attributes};
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{self, IteratorType, Structured};
 use monopour_ir::{Block, DYNAMIC, LinearForm, Op, Type, Value};
@@ -140,6 +140,8 @@ pub(super) struct Nest<'c> {
     pub(super) start: Option<Value<'c>>,
     /// Epilogues: pointwise updates of the output, over the same loops.
     pub(super) after: Vec<Nest<'c>>,
+    /// Inputs that are fetched to a cache and not read ([`super::rows`]).
+    pub(super) fetched: Vec<usize>,
 }
 
 impl<'c> Nest<'c> {
@@ -164,7 +166,9 @@ impl<'c> Nest<'c> {
             loops.push(Loop { extent, reduction: *ty == IteratorType::Reduction, witness });
         }
         let outputs = operands.split_off(inputs);
-        let nest = Self { op, loops, inputs: operands, outputs, body: op.body()?, start: None, after: vec![] };
+        let fetched = op.attr(attributes::FETCHED).and_then(|list| list.as_ints()).unwrap_or_default();
+        let fetched = fetched.into_iter().filter_map(|input| usize::try_from(input).ok()).collect();
+        let nest = Self { op, loops, inputs: operands, outputs, body: op.body()?, start: None, after: vec![], fetched };
         (nest.is_plain() && nest.outputs.iter().all(Operand::is_memory)).then_some(nest)
     }
 

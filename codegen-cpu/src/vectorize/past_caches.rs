@@ -7,15 +7,20 @@
 //!
 //! Such stores need whole lines of the caches at their places. Whether the result begins at one is known at run time alone:
 //! both forms are there. They are not ordered with other stores, so that a task ends with a fence.
+//!
+//! Measured with a last-level cache of 32 MB, layer norm and a sum that reads its result: 0.62 of the time of ordinary stores
+//! for results of 16 MB, 0.75 for 32 and 64 MB, and 1.1 times that of ordinary stores for 8 MB.
 
 use super::choose::Choice;
 use super::emit::{CACHE_LINE_BYTES, Emit, Position, element_bytes};
 use super::nest::{Access, Nest};
-use monopour_ir::DYNAMIC;
 use monopour_ir::control_flow::viewed;
+use monopour_ir::{DYNAMIC, Value};
 
-/// Bytes of a buffer of which no last-level cache keeps a useful part: 16 to 32 MB are common, 96 MB the most for one core.
-const LEAST_BYTES: u64 = 64 << 20;
+/// Least bytes of a result, and of all buffers of its kernel, of which a last-level cache keeps no useful part: 16 to 32 MB are
+/// common.
+const LEAST_BYTES: u64 = 16 << 20;
+const LEAST_TOUCHED_BYTES: u64 = 32 << 20;
 
 /// Whether the form of a nest without reductions suits stores past the caches: one large result in whole lines, of which
 /// nothing is read.
@@ -26,7 +31,6 @@ pub(super) fn suits(nest: &Nest, choice: &Choice) -> bool {
         return false;
     }
     let buffer = viewed(result.value);
-    let is_large = buffer.ty().static_size_bytes().is_some_and(|bytes| bytes >= LEAST_BYTES);
     let inputs = nest.inputs.iter().chain(nest.after.iter().flat_map(|after| &after.inputs));
     let is_read = inputs.filter(|input| input.is_memory()).any(|input| viewed(input.value) == buffer);
     let line = CACHE_LINE_BYTES / element_bytes(result).max(1);
@@ -39,7 +43,15 @@ pub(super) fn suits(nest: &Nest, choice: &Choice) -> bool {
     // Small floats are held as other types later.
     let is_held = result.element().float_width().is_none_or(|bits| bits >= 32);
     let known = ty.strides.iter().all(|stride| *stride != DYNAMIC);
-    is_large && is_held && !is_read && known && line > 1 && (0..nest.loops.len()).all(whole)
+    is_large(result.value) && is_held && !is_read && known && line > 1 && (0..nest.loops.len()).all(whole)
+}
+
+/// Whether a value is a part of an argument of a kernel, and that is large.
+pub(super) fn is_large(result: Value) -> bool {
+    let bytes = |value: Value| value.ty().static_size_bytes().unwrap_or(0);
+    let buffer = viewed(result);
+    let touched = buffer.as_block_arg().map(|(block, _)| block.args().into_iter().map(bytes).sum::<u64>());
+    bytes(buffer) >= LEAST_BYTES && touched.is_some_and(|touched| touched >= LEAST_TOUCHED_BYTES)
 }
 
 /// Writes the loops by `form`, past the caches where the result begins with a line.
@@ -49,7 +61,8 @@ pub(super) fn write<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, form: &dyn Fn(&mut Em
         e.passes_caches = true;
         form(e);
         e.passes_caches = false;
-        e.order_stores();
     };
     e.either(begins, &mut past, &mut |e| form(e));
+    let (kernel, _) = viewed(nest.outputs[0].value).as_block_arg().expect("invariant: it is large");
+    e.order_stores(kernel);
 }

@@ -14,7 +14,7 @@ use super::ahead::Ahead;
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, Line, choose};
 use super::dots::Dots;
-use super::emit::{Emit, Position, Width, upper_half};
+use super::emit::{Emit, Position, Width, element_bytes, upper_half};
 use super::form::Form;
 use super::nest::{Access, Loop, Nest, Operand};
 use super::pack::{self, OTHER_POSITIONS, Panels, is_whole};
@@ -24,6 +24,9 @@ use super::tiles::{COLUMNS, Grid, Held, Tiles};
 use super::windows::{self, Extremes, Step};
 use monopour_ir::{Value, ops};
 use monopour_program::CpuTarget;
+
+/// Most bytes of a row that is fetched to the first-level cache.
+const SHORT_ROW_BYTES: i64 = 8 << 10;
 
 /// The form.
 pub(super) struct Pointwise;
@@ -473,7 +476,9 @@ impl<'c, 'a> Tile<'c, 'a> {
         let mut values = Values::new();
         for (i, input) in self.nest.inputs.iter().enumerate() {
             let arg = self.nest.body.arg(i);
-            if !arg.is_unused() {
+            if self.nest.fetched.contains(&i) {
+                self.fetch(e, input, at);
+            } else if !arg.is_unused() {
                 values.insert(input.holds.unwrap_or(arg), self.load_shared(e, i, input, at, cache));
             }
         }
@@ -483,6 +488,16 @@ impl<'c, 'a> Tile<'c, 'a> {
         let place = Place { at, dim: self.choice.dim, width: self.width };
         let wanted = body::emit(e, self.nest, place, &mut values, wanted);
         wanted.into_iter().map(|v| e.splat(v, self.width)).collect()
+    }
+
+    /// Fetches a row that is read next: to the first-level cache, if that holds it beside this one.
+    fn fetch(&self, e: &mut Emit<'c>, row: &Operand<'c>, at: &[Position<'c>]) {
+        let dim = self.choice.dim;
+        let bytes = self.nest.loops[dim].extent.map(|extent| extent.saturating_mul(element_bytes(row)));
+        match bytes.is_some_and(|bytes| bytes <= SHORT_ROW_BYTES) {
+            true => e.prefetch_soon(row, at, dim, self.width),
+            false => e.prefetch(row, at, dim, self.width),
+        }
     }
 
     /// Adds the products of a group. A row's group serves all vectors, a vector's groups all rows.
