@@ -349,3 +349,40 @@ fn ops_without_a_lowering_are_named() {
         "op 'tosa.custom' is not supported\n  --> test.mlir:2:",
     );
 }
+
+#[test]
+fn unsigned_integers_are_cast_and_moved() {
+    let text = "
+func.func @main(%x: tensor<4xui8>) -> (tensor<8xui8>, tensor<4xf32>, tensor<4xi32>, tensor<4xi8>) {
+  %c = \"tosa.const\"() {values = dense<[1, 200, 255, 3]> : tensor<4xui8>} : () -> tensor<4xui8>
+  %0 = tosa.concat %x, %c {axis = 0 : i32} : (tensor<4xui8>, tensor<4xui8>) -> tensor<8xui8>
+  %1 = tosa.cast %x : (tensor<4xui8>) -> tensor<4xf32>
+  %2 = tosa.cast %x : (tensor<4xui8>) -> tensor<4xi32>
+  %m = \"tosa.const\"() {values = dense<1073741824> : tensor<1xi32>} : () -> tensor<1xi32>
+  %s = \"tosa.const\"() {values = dense<30> : tensor<1xi8>} : () -> tensor<1xi8>
+  %iz = \"tosa.const\"() {values = dense<128> : tensor<1xui8>} : () -> tensor<1xui8>
+  %oz = \"tosa.const\"() {values = dense<0> : tensor<1xi8>} : () -> tensor<1xi8>
+  %3 = tosa.rescale %x, %m, %s, %iz, %oz {scale32 = true, rounding_mode = SINGLE_ROUND, per_channel = false, input_unsigned = true,
+    output_unsigned = false} : (tensor<4xui8>, tensor<1xi32>, tensor<1xi8>, tensor<1xui8>, tensor<1xi8>) -> tensor<4xi8>
+  return %0, %1, %2, %3 : tensor<8xui8>, tensor<4xf32>, tensor<4xi32>, tensor<4xi8>
+}";
+    let expected = [
+        raw(DType::U8, &[8], &[0, 127, 128, 255, 1, 200, 255, 3]),
+        f32s(&[4], &[0.0, 127.0, 128.0, 255.0]),
+        i32s(&[4], &[0, 127, 128, 255]),
+        i8s(&[4], &[-128, -1, 0, 127]),
+    ];
+    check("unsigned integers", text, &[raw(DType::U8, &[4], &[0, 127, 128, 255])], &expected);
+}
+
+#[test]
+fn unsigned_integers_are_never_read_as_signed_ones() {
+    for (op, ty) in [("maximum %x, %x", "(tensor<4xui8>, tensor<4xui8>)"), ("abs %x", "(tensor<4xui8>)")] {
+        let text = format!(
+            "func.func @main(%x: tensor<4xui8>) -> tensor<4xui8> {{\n  %0 = tosa.{op} : {ty} -> tensor<4xui8>\n  return %0 : tensor<4xui8>\n}}"
+        );
+        let error = compile(text.as_bytes(), "unsigned.mlir", &for_cpu()).err().expect("it is refused").to_string();
+        assert!(error.contains("error[F0002]") && error.contains("unsigned integers"), "{error}");
+        assert!(error.contains("unsigned.mlir:2:"), "{error}");
+    }
+}

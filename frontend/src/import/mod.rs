@@ -126,6 +126,7 @@ fn finish<'c>(
     isolate(&module, entry)?;
     let entry = module.functions().into_iter().find(|f| f.is_public()).expect("the entry is kept: it is public");
     let name = entry.symbol_name().expect("a function has a name");
+    tosa::unsigned::run(&module)?;
     signs::erase(&module, entry)?;
     tosa::run(&module, entry)?;
     plain::run(&module)?;

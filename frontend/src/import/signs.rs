@@ -37,8 +37,10 @@ pub(super) fn erase(module: &Module, entry: Op) -> Result<(), Diagnostics> {
                 changed = true;
             }
         }
-        if op.is(ops::arith::CONSTANT) {
-            erase_constant(&mut rw, *op);
+        for (constant, name) in [(ops::arith::CONSTANT, "value"), (ops::tosa::CONST, "values")] {
+            if op.is(constant) {
+                erase_constant(&mut rw, *op, name)?;
+            }
         }
     }
     if !changed {
@@ -69,11 +71,12 @@ fn signless<'c>(ty: Type<'c>) -> Option<Type<'c>> {
     }
 }
 
-fn erase_constant<'c>(rw: &mut Rewriter<'c>, op: Op<'c>) {
-    let Some(value) = op.attr("value") else { return };
-    let Some(ty) = signless(value.value_type()) else { return };
-    if let Some(plain) = value.elements_with_type(ty) {
-        rw.set_attr(op, "value", plain);
+fn erase_constant<'c>(rw: &mut Rewriter<'c>, op: Op<'c>, name: &str) -> Result<(), Diagnostics> {
+    let Some(value) = op.attr(name) else { return Ok(()) };
+    let Some(ty) = signless(value.value_type()) else { return Ok(()) };
+    match value.elements_with_type(ty) {
+        Some(plain) => rw.set_property(op, name, plain),
+        None => Ok(()),
     }
 }
 

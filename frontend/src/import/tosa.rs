@@ -13,6 +13,7 @@
 //! Limits: no variables, block scaled types, custom ops or `fft2d`; `rfft2d` has static sizes.
 
 mod units;
+pub(super) mod unsigned;
 mod widths;
 
 use super::guards::Guard;
