@@ -23,6 +23,7 @@ mod long_models;
 #[path = "../../runtime/examples/serve/measure.rs"]
 mod measure;
 mod minimal;
+mod minimal_joins;
 mod minimal_orders;
 mod minimal_places;
 mod minimal_random;

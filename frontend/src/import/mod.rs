@@ -19,12 +19,13 @@
 //! * `verify`: diagnostics for ops, types and shapes that are not supported.
 //! * `lower`: gathers, scatters and reshapes by data; `expand`: scalar ops that some devices lack.
 //! * `sizes`: equalities between the sizes of inputs; `checks`: run-time checks.
-//! * `decompose`: composed ops; `guards`, with `ranges`: indices and divisors in kernels.
+//! * `decompose`: composed ops; `growing_joins`: concatenations of the same parts and more each time; `guards`, with `ranges`: indices and divisors in kernels.
 //! * `weights`: values of constants without a blob.
 
 mod checks;
 mod decompose;
 mod expand;
+mod growing_joins;
 mod guards;
 mod lower;
 mod plain;
@@ -140,6 +141,7 @@ fn finish<'c>(
     let sizes = sizes::rules(entry);
     checks::run(&module, &sizes)?;
     decompose::run(&module)?;
+    growing_joins::run(&module)?;
     guards::run(&module)?;
     let weights = weights::bind(&module, file, options.weights.as_deref(), own)?;
     Ok(Imported { module, entry: name, weights, sizes })
