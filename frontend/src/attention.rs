@@ -23,7 +23,7 @@ use crate::target::TargetDescription;
 use crate::{fuse_form, linalg};
 use monopour_contract::{KernelClass, MOST_ATTENTION_BYTES, MOST_ATTENTION_KEYS, MOST_TASK_BUFFER_BYTES, attributes};
 use monopour_ir::bodies::{self, MultiplyAdd, Power, Quotient};
-use monopour_ir::typed::arith::CmpIPredicate;
+use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
 use monopour_ir::{
     Attr, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value, WalkOrder, ops,
 };
@@ -52,6 +52,7 @@ pub fn run(module: &Module, target: &TargetDescription) -> Result<(), Diagnostic
     let fitting: Vec<(&Dispatch, Attention)> = found.filter(|(_, attention)| attention.fits(target)).collect();
     for (last, mut attention) in fitting {
         trace!(target: "fuse", "{}: attention, one dispatch {}", last.root.location(), last.number);
+        attention.test_sums(&mut rw)?;
         match target {
             TargetDescription::Cpu(_) => attention.overwrite_scores(&mut rw)?,
             TargetDescription::Gpu(gpu) if gpu.is_cpu_adapter() => attention.check_keys(&mut rw)?,
@@ -226,7 +227,7 @@ impl<'c> Attention<'c> {
             (weights.operand(quotient.sum).defining_op()?, weights.operand(quotient.power).defining_op()?);
         let power = Power::of(body_of(powers)?)?;
         // A row without keys is NaN, which other quotients may not keep.
-        if !power.guarded && !quotient.is_plain {
+        if !(power.guarded || quotient.is_plain || quotient.drops_nan) {
             return None;
         }
         let most = powers.operand(power.most).defining_op()?;
@@ -351,6 +352,24 @@ impl<'c> Attention<'c> {
             && grid::may_merge(merged)
             && bound as u64 <= u64::from(gpu.limits.max_storage_buffers)
             && gpu.limits.max_workgroup_storage_bytes >= MOST_ATTENTION_BYTES
+    }
+
+    /// Weights that are 0 where they would be NaN test their sum: it is NaN, or 0 of no keys, wherever one of them is. (PyTorch
+    /// exports attentions with masks so.) A kernel has the sum alone, and divides the products' sums, in which a NaN stays.
+    fn test_sums(&self, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+        let body = self.weights.body().expect("invariant: a generic has one");
+        let quotient = Quotient::of(body).filter(|quotient| quotient.drops_nan);
+        let select = body.terminator().and_then(|end| end.operand(0).defining_op());
+        let Some((quotient, select)) = quotient.zip(select) else { return Ok(()) };
+        rw.set_point(InsertionPoint::Before(select));
+        let (cx, sum) = (rw.context(), body.arg(quotient.sum));
+        let zero = OpSpec::new(ops::arith::CONSTANT, select.location()).results(&[sum.ty()]);
+        let zero = rw.create(zero.attr("value", Attr::float(sum.ty(), 0.0)))?.result(0);
+        let test = OpSpec::new(ops::arith::CMPF, select.location()).operands(&[sum, zero]);
+        let test = test.results(&[Type::integer(cx, 1)]).attr("predicate", CmpFPredicate::Ule.to_attr(cx));
+        let test = rw.create(test)?.result(0);
+        rw.set_operand(select, 0, test);
+        Ok(())
     }
 
     /// Has the pointwise ops and the powers overwrite the scores, where their type allows it.

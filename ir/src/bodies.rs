@@ -93,7 +93,7 @@ impl Power {
     }
 }
 
-/// The body `p / d` or `p * d`, where `d` depends on the sum alone.
+/// The body `p / d` or `p * d`, where `d` depends on the sum alone, or 0 where that is NaN ([`Quotient::drops_nan`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quotient {
     /// Position of the argument `p`.
@@ -102,6 +102,9 @@ pub struct Quotient {
     pub sum: usize,
     /// Whether a power of 0 over a sum of 0 is NaN.
     pub is_plain: bool,
+    /// Whether it is 0 where it would be NaN, or, of a softmax the same, where the sum is NaN or 0: `select(q != q, 0, q)`,
+    /// `select(!(sum > 0), 0, q)`.
+    pub drops_nan: bool,
 }
 
 impl Quotient {
@@ -113,6 +116,16 @@ impl Quotient {
     /// A value of a body as a quotient.
     pub fn of_value(body: Block, value: Value) -> Option<Self> {
         let op = value.defining_op()?;
+        if op.is(ops::arith::SELECT) {
+            let test = op.operand(0).defining_op().filter(|test| test.is(ops::arith::CMPF))?;
+            let found = Self::of_value(body, op.operand(2)).filter(|_| constant(op.operand(1)) == Some(0.0))?;
+            let is_meant = match CmpFPredicate::of(test)? {
+                CmpFPredicate::Uno => test.operands().iter().all(|side| *side == op.operand(2)),
+                CmpFPredicate::Ule => test.operand(0) == body.arg(found.sum) && constant(test.operand(1)) == Some(0.0),
+                _ => false,
+            };
+            return is_meant.then_some(Self { drops_nan: true, ..found });
+        }
         let sides = match op.name() {
             ops::arith::DIVF => vec![(op.operand(0), op.operand(1))],
             ops::arith::MULF => vec![(op.operand(0), op.operand(1)), (op.operand(1), op.operand(0))],
@@ -125,7 +138,7 @@ impl Quotient {
             let power = argument(body, power)?;
             let read = arguments(body, divisor)?;
             let sum = *read.first().filter(|_| read.len() == 1)?;
-            (sum != power).then_some(Self { power, sum, is_plain })
+            (sum != power).then_some(Self { power, sum, is_plain, drops_nan: false })
         })
     }
 }
@@ -268,12 +281,24 @@ mod tests {
     #[test]
     fn quotients_by_a_sum() {
         let quotient = |text: &str| of(2, &format!("{LEAST}{text}"), Quotient::of);
-        assert_eq!(quotient("%r = arith.divf %0, %1 : f32"), Some(Quotient { power: 0, sum: 1, is_plain: true }));
+        assert_eq!(
+            quotient("%r = arith.divf %0, %1 : f32"),
+            Some(Quotient { power: 0, sum: 1, is_plain: true, drops_nan: false })
+        );
         let product = "%i = arith.divf %z, %0 : f32\n%r = arith.mulf %i, %1 : f32";
-        assert_eq!(quotient(product), Some(Quotient { power: 1, sum: 0, is_plain: true }));
+        assert_eq!(quotient(product), Some(Quotient { power: 1, sum: 0, is_plain: true, drops_nan: false }));
         let guarded =
             "%c = arith.cmpf oeq, %1, %z : f32\n%d = arith.select %c, %n, %1 : f32\n%r = arith.divf %0, %d : f32";
-        assert_eq!(quotient(guarded), Some(Quotient { power: 0, sum: 1, is_plain: false }));
+        assert_eq!(quotient(guarded), Some(Quotient { power: 0, sum: 1, is_plain: false, drops_nan: false }));
+        let dropped =
+            |test: &str| format!("%q = arith.divf %0, %1 : f32\n{test} : f32\n%r = arith.select %c, %z, %q : f32");
+        for test in ["%c = arith.cmpf uno, %q, %q", "%c = arith.cmpf ule, %1, %z"] {
+            let found = Quotient { power: 0, sum: 1, is_plain: false, drops_nan: true };
+            assert_eq!(quotient(&dropped(test)), Some(found), "{test}");
+        }
+        for test in ["%c = arith.cmpf uno, %0, %q", "%c = arith.cmpf ole, %1, %z", "%c = arith.cmpf ule, %0, %z"] {
+            assert_eq!(quotient(&dropped(test)), None, "{test}");
+        }
         for other in ["%r = arith.divf %0, %0 : f32", "%r = arith.divf %0, %z : f32", "%r = arith.subf %0, %1 : f32"] {
             assert_eq!(quotient(other), None, "{other}");
         }

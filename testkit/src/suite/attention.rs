@@ -41,8 +41,10 @@ pub(super) fn cases() -> Vec<Case> {
         }));
     }
     out.extend([
-        hidden_rows(false),
-        hidden_rows(true),
+        hidden_rows("plain"),
+        hidden_rows("guarded"),
+        hidden_rows("dropped"),
+        hidden_rows("guarded_and_dropped"),
         grouped(),
         biased(),
         weighted(),
@@ -58,6 +60,7 @@ pub(super) fn cases() -> Vec<Case> {
     for least in ["0xFF800000", "-1.0e4", "-2.0"] {
         out.extend([([1, 130, 130, 8], 0), ([2, 200, 200, 16], 0), ([1, 65, 400, 8], 30)].map(|s| tasks(s, least)));
         out.extend([([2, 96, 160, 8], 40), ([1, 200, 200, 8], -70)].map(|s| tasks(s, least)));
+        out.push(tasks_of(([1, 200, 200, 8], -70), least, true));
     }
     out.extend([[2, 17, 33], [1, 1, 70], [3, 40, 64], [2, 5, 0]].map(dynamic));
     out.push(named());
@@ -100,21 +103,40 @@ fn sums(p: &mut Program, weights: &Value, v: &Value) -> Value {
     p.generic("b m n k!", &[(weights, "b, m, k"), (v, "b, k, n")], (&zero, "b, m, n"), MULTIPLY_ADD)
 }
 
-/// Two queries that see no key: NaN, which becomes 7, or 0 where the softmax is guarded.
-fn hidden_rows(guarded: bool) -> Case {
+/// Two queries that see no key: NaN, which becomes 7, or 0 where the softmax is guarded or its NaNs are dropped.
+fn hidden_rows(softmax: &str) -> Case {
     let mut p = Program::new();
     let (q, k, v) = (p.f32(&[2, 9, 16]), p.f32(&[2, 40, 16]), p.f32(&[2, 40, 16]));
     let s = scores(&mut p, &q, &k);
     let body = "%i = linalg.index 1 : index; %two = arith.constant 2 : index; %c = arith.cmpi uge, %i, %two : index; \
                 %n = arith.constant 0xFF800000 : f32; %s = arith.select %c, %a, %n : f32";
     let s = changed(&mut p, &s, &[], body);
+    let guarded = softmax.starts_with("guarded");
     let weights = if guarded { guarded_softmax(&mut p, &s) } else { super::rows::softmax(&mut p, &s) };
+    let weights = if softmax.ends_with("dropped") { without_nans(&mut p, &weights) } else { weights };
     let r = sums(&mut p, &weights, &v);
-    // Values of the suite are finite.
-    let body = "%z = arith.constant 7.0 : f32; %c = arith.cmpf uno, %a, %a : f32; %s = arith.select %c, %z, %a : f32";
-    let r = changed(&mut p, &r, &[], body);
-    let name = if guarded { "attention/hidden_rows/guarded" } else { "attention/hidden_rows/plain" };
-    Case::new(name, p, &[&r]).dispatches(1)
+    let r = with_seven(&mut p, &r);
+    Case::new(format!("attention/hidden_rows/{softmax}"), p, &[&r]).dispatches(1)
+}
+
+/// Zeros for NaNs.
+fn without_nans(p: &mut Program, x: &Value) -> Value {
+    changed(
+        p,
+        x,
+        &[],
+        "%z = arith.constant 0.0 : f32; %c = arith.cmpf uno, %a, %a : f32; %s = arith.select %c, %z, %a : f32",
+    )
+}
+
+/// Sevens for NaNs: values of the suite are finite.
+fn with_seven(p: &mut Program, x: &Value) -> Value {
+    changed(
+        p,
+        x,
+        &[],
+        "%z = arith.constant 7.0 : f32; %c = arith.cmpf uno, %a, %a : f32; %s = arith.select %c, %z, %a : f32",
+    )
 }
 
 /// A softmax whose rows of negative infinity are 0.
@@ -272,7 +294,12 @@ fn masked_halves(sizes: Sizes, offset: usize, least: &str) -> Case {
 
 /// No keys more than `offset` after the query's own place, nor one that a second mask hides, in several tasks; rows that see
 /// none are NaN, which becomes 7, or the mean of all values. Some of the scores behind the mask are infinite.
-fn tasks((sizes, offset): (Sizes, i64), least: &str) -> Case {
+fn tasks(sizes: (Sizes, i64), least: &str) -> Case {
+    tasks_of(sizes, least, false)
+}
+
+/// The same, with NaNs of the weights dropped or not.
+fn tasks_of((sizes, offset): (Sizes, i64), least: &str, is_dropped: bool) -> Case {
     let [heads, queries, keys, width] = sizes;
     let mut p = Program::new();
     let (q, k, v) = (p.f32(&[heads, queries, width]), p.f32(&[heads, keys, width]), p.f32(&[heads, keys, width]));
@@ -284,11 +311,14 @@ fn tasks((sizes, offset): (Sizes, i64), least: &str) -> Case {
          %y = arith.select %c, %x, %a : f32; %n = arith.constant {least} : f32; %s = arith.select %d, %n, %y : f32"
     );
     let s = changed(&mut p, &s, &[], &mask);
-    let weights = super::rows::softmax(&mut p, &s);
+    let mut weights = super::rows::softmax(&mut p, &s);
+    if is_dropped {
+        weights = without_nans(&mut p, &weights);
+    }
     let r = sums(&mut p, &weights, &v);
-    let body = "%z = arith.constant 7.0 : f32; %c = arith.cmpf uno, %a, %a : f32; %s = arith.select %c, %z, %a : f32";
-    let r = changed(&mut p, &r, &[], body);
-    Case::new(format!("attention/tasks/{}/{offset}/{least}", by(&sizes)), p, &[&r]).dispatches(1)
+    let r = with_seven(&mut p, &r);
+    let dropped = if is_dropped { "/dropped" } else { "" };
+    Case::new(format!("attention/tasks/{}/{offset}/{least}{dropped}", by(&sizes)), p, &[&r]).dispatches(1)
 }
 
 /// A causal mask by places of eight bits, of which those from 128 on are negative: most keys behind them are seen.
