@@ -275,6 +275,29 @@ fn a_norm_of_an_operand_without_channels() {
 }
 
 #[test]
+fn a_norm_that_trains_is_of_its_batch() {
+    let of = |result: &str| {
+        let norm = node("BatchNormalization(x, scale, shift, mean, variance) -> y, m, v", &[]);
+        let constants = [("scale", [2.0, 1.0]), ("shift", [1.0, 0.0]), ("mean", [3.0, 0.0]), ("variance", [4.0, 1.0])];
+        let constants = constants.map(|(name, values)| floats(name, &[2], &values)).to_vec();
+        model(
+            vec![input("x", DataType::F32, &["2", "2", "2"])],
+            vec![with_int(norm, "training_mode", 1)],
+            constants,
+            result,
+        )
+    };
+    // Channels of mean 4 and variance 5, and of 1 and 1.
+    let x = from_f32(&[2, 2, 2], &[1.0, 3.0, 0.0, 0.0, 5.0, 7.0, 2.0, 2.0]);
+    let first = [-3.0f32, -1.0, 1.0, 3.0].map(|rest| rest / 5.00001f32.sqrt() * 2.0 + 1.0);
+    let one = 1.0 / 1.00001f32.sqrt();
+    let expected = [first[0], first[1], -one, -one, first[2], first[3], one, one];
+    check(&of("y"), std::slice::from_ref(&x), &[from_f32(&[2, 2, 2], &expected)]);
+    check(&of("m"), std::slice::from_ref(&x), &[from_f32(&[2], &[3.1, 0.1])]);
+    check(&of("v"), &[x], &[from_f32(&[2], &[4.1, 1.0])]);
+}
+
+#[test]
 fn half_of_a_bias_is_refused() {
     let of = |bias: &[&str]| {
         let shapes: [(&str, &[&str]); 4] =

@@ -10,7 +10,7 @@ use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Regis
 use monopour_ir::ops;
 
 pub(super) fn register(registry: &mut Registry) {
-    registry.op("BatchNormalization", 6, batch_norm, "training");
+    registry.op("BatchNormalization", 6, batch_norm, "training before version 14");
     registry.op("InstanceNormalization", 6, instance_norm, "");
     registry.op("LayerNormalization", 17, layer_norm, "");
     registry.op("RMSNormalization", 23, rms_norm, "");
@@ -26,8 +26,11 @@ fn batch_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
     let [scale, shift, average, variance] = [1, 2, 3, 4].map(|at| cx.operand(at));
     let (scale, shift, average, variance) = (scale?, shift?, average?, variance?);
     // Before version 7 a node says that it does not train.
-    if cx.flag("training_mode", false)? || (cx.opset() < 7 && !cx.flag("is_test", false)?) {
-        return Err("training is not supported".into());
+    if cx.opset() < 7 && !cx.flag("is_test", false)? {
+        return Err("training is not supported before version 14".into());
+    }
+    if cx.flag("training_mode", false)? {
+        return training_batch_norm(b, cx);
     }
     let epsilon = cx.float("epsilon", f64::from(1e-5f32))?;
     let operands = [scale, shift, average, variance];
@@ -57,6 +60,40 @@ fn batch_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> 
         b.binary(ops::arith::ADDF, divided, e[2])
     })?;
     Ok(vec![result])
+}
+
+/// By the mean and variance of the batch, with which those of the node are moved on.
+fn training_batch_norm<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let given = cx.operand(0)?;
+    let x = cast_to(b, given, wide(given.dtype))?;
+    let axes: Vec<usize> = (0..x.rank()).filter(|d| *d != 1).collect();
+    let average = mean(b, &x, &axes)?;
+    let along = kept(b, &average, &x, &axes)?;
+    let rest = b.elementwise(&[&x, &along], x.dtype, |b, e| b.binary(ops::arith::SUBF, e[0], e[1]))?;
+    let squares = b.elementwise(&[&rest], x.dtype, |b, e| b.binary(ops::arith::MULF, e[0], e[0]))?;
+    let variance = mean(b, &squares, &axes)?;
+    let spread = kept(b, &variance, &x, &axes)?;
+    let inverse = inverse_root(b, &spread, cx.float("epsilon", f64::from(1e-5f32))?)?;
+    let mut factors = vec![];
+    for at in [1, 2] {
+        let factor = cast_to(b, cx.operand(at)?, x.dtype)?;
+        factors.push(per_channel(b, &factor, x.rank())?);
+    }
+    let y = scaled(b, &rest, &inverse, Some(&factors[0]), Some(&factors[1]))?;
+    let mut results = vec![cast_to(b, &y, given.dtype)?];
+    let momentum = cx.float("momentum", f64::from(0.9f32))?;
+    for (at, of_batch) in [(3, &average), (4, &variance)] {
+        let running = cx.operand(at)?;
+        let before = cast_to(b, running, x.dtype)?;
+        let moved = b.elementwise(&[&before, of_batch], x.dtype, |b, e| {
+            let factors = [momentum, 1.0 - momentum].map(|factor| b.number(e[0].ty(), factor));
+            let kept = b.binary(ops::arith::MULF, e[0], factors[0])?;
+            let added = b.binary(ops::arith::MULF, e[1], factors[1])?;
+            b.binary(ops::arith::ADDF, kept, added)
+        })?;
+        results.push(cast_to(b, &moved, running.dtype)?);
+    }
+    Ok(results)
 }
 
 /// The operand less its mean over axes, and `1 / sqrt(variance + epsilon)`; the latter two keep the axes.
