@@ -206,3 +206,12 @@ pub(crate) fn matmul_reduction(op: Op) -> Option<i64> {
 pub(crate) fn known(extent: i64) -> i64 {
     if extent == DYNAMIC { 1_024 } else { extent.max(1) }
 }
+
+/// The reassociation of a reshape that leaves out, or adds, all dimensions of one element that are not `kept`, of `rank`: a group
+/// begins with the dimension that is kept, the first one with those before it.
+pub(crate) fn groups_around<'c>(cx: Context<'c>, kept: &[usize], rank: usize) -> Attr<'c> {
+    let begin = |group: usize| if group == 0 { 0 } else { kept[group] };
+    let end = |group: usize| kept.get(group + 1).copied().unwrap_or(rank);
+    let group = |g: usize| Attr::array(cx, &(begin(g)..end(g)).map(|d| Attr::i64(cx, d as i64)).collect::<Vec<_>>());
+    Attr::array(cx, &(0..kept.len()).map(group).collect::<Vec<_>>())
+}

@@ -92,15 +92,10 @@ fn rewrite<'c>(op: Op<'c>, slice: Op<'c>, order: &[usize], rw: &mut Rewriter<'c>
         value = rw.create(generic(loc, operands, &maps, kinds, region))?.result(0);
     }
     if kept.len() < shape.len() {
-        // A group begins with the dimension that is kept, the first one with those before it.
-        let begin = |group: usize| if group == 0 { 0 } else { kept[group] };
-        let end = |group: usize| kept.get(group + 1).copied().unwrap_or(shape.len());
-        let group =
-            |g: &usize| Attr::array(cx, &(begin(*g)..end(*g)).map(|d| Attr::i64(cx, d as i64)).collect::<Vec<_>>());
         let spec = OpSpec::new(ops::tensor::EXPAND_SHAPE, loc)
             .operands(&[value])
             .results(&[result])
-            .attr("reassociation", Attr::array(cx, &all.iter().map(group).collect::<Vec<_>>()))
+            .attr("reassociation", linalg::groups_around(cx, &kept, shape.len()))
             .attr("static_output_shape", Attr::dense_i64(cx, &shape));
         value = rw.create(spec)?.result(0);
     }

@@ -114,16 +114,11 @@ fn collapsed<'c>(
     loc: Location<'c>,
 ) -> Result<Value<'c>, Diagnostics> {
     let (cx, shape) = (value.ty().context(), value.ty().shape().unwrap_or_default());
-    // A group begins with the dimension that is kept, the first one with those before it.
-    let begin = |group: usize| if group == 0 { 0 } else { kept[group] };
-    let end = |group: usize| kept.get(group + 1).copied().unwrap_or(shape.len());
-    let group = |g: usize| Attr::array(cx, &(begin(g)..end(g)).map(|d| Attr::i64(cx, d as i64)).collect::<Vec<_>>());
-    let groups: Vec<Attr> = (0..kept.len()).map(group).collect();
     let sizes: Vec<i64> = kept.iter().map(|d| shape[*d]).collect();
     let spec = OpSpec::new(ops::tensor::COLLAPSE_SHAPE, loc)
         .operands(&[value])
         .results(&[Type::tensor(&sizes, value.ty().element(), None)])
-        .attr("reassociation", Attr::array(cx, &groups));
+        .attr("reassociation", linalg::groups_around(cx, kept, shape.len()));
     Ok(rw.create(spec)?.result(0))
 }
 
