@@ -33,8 +33,9 @@
 
 use crate::fuse_form::Rules;
 use crate::{
-    fuse_form, fuse_limits, linalg, odd_products, packed_factors, products, rounded_weights, several_results, siblings,
-    side_by_side, sliced_transposes, softmax_maximum, specialize, split_division, split_k, split_reduction, turned,
+    early_scales, fuse_form, fuse_limits, grouped_rows, linalg, odd_products, packed_factors, products,
+    rounded_weights, several_results, siblings, side_by_side, sliced_transposes, softmax_maximum, specialize,
+    split_division, split_k, split_reduction, turned,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -69,13 +70,8 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     let first = "func.func(linalg-generalize-named-ops),resolve-ranked-shaped-type-result-dims";
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
     split_division::run(module, &mut rw)?;
-    if sliced_transposes::run(module, &mut rw)? {
-        let simplify = || run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"));
-        simplify()?;
-        // What reads the slices has the dimensions of one element that they had.
-        drop_added_units(module.op());
-        simplify()?;
-    }
+    early_scales::run(module, &mut rw)?;
+    slice_before_transposing(module, &mut rw)?;
     duplicate_data_movement(module, &mut rw);
     let most_buffers = gpu.map_or(usize::MAX, |gpu| gpu.limits.max_storage_buffers as usize);
     let guarded = [guard_reductions(module, gpu.is_some(), &mut rw)?, guard_results(module, &mut rw)?];
@@ -108,6 +104,7 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     specialize::run(module)?;
     run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"))?;
     products::normalize(module, &mut rw);
+    grouped_rows::run(module, &mut rw)?;
     softmax_maximum::run(module, &mut rw)?;
     split_reduction::run(module, &mut rw)?;
     rounded_weights::run(module, &mut rw)?;
@@ -121,6 +118,18 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     unshare(module, &mut rw);
     let longest_held = gpu.filter(|gpu| !gpu.is_cpu_adapter()).map_or(0, |_| MOST_HELD);
     fuse_form::run(module, &Rules { most_buffers, gathers: gpu.is_none(), longest_held, turned }, &mut rw)
+}
+
+/// Slices of transposes as transposed slices.
+fn slice_before_transposing<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+    if !sliced_transposes::run(module, rw)? {
+        return Ok(());
+    }
+    let simplify = || run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"));
+    simplify()?;
+    // What reads the slices has the dimensions of one element that they had.
+    drop_added_units(module.op());
+    simplify()
 }
 
 fn count_ops(module: &Module) -> usize {

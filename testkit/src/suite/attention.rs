@@ -4,6 +4,7 @@ use super::case::{Case, by};
 use super::contract::MULTIPLY_ADD;
 use crate::host_tensor::Dtype;
 use crate::text::{Input, Program, Value};
+use monopour_ir::ops;
 
 /// Heads, queries, keys, elements of a head.
 type Sizes = [usize; 4];
@@ -64,6 +65,7 @@ pub(super) fn cases() -> Vec<Case> {
     }
     out.extend([[2, 17, 33], [1, 1, 70], [3, 40, 64], [2, 5, 0]].map(dynamic));
     out.push(named());
+    out.extend([[2, 2, 17, 33, 16], [3, 4, 1, 70, 8], [2, 3, 40, 40, 24]].map(repeated));
     out.extend([[1, 50, 4, 16], [2, 33, 3, 8], [1, 17, 1, 8], [3, 1, 2, 4]].map(of_one_product));
     out
 }
@@ -177,6 +179,37 @@ fn grouped() -> Case {
     let zero = p.zeros(Dtype::F32, &[2, 3, 19, 24]);
     let r = p.generic("h g m c n!", &[(&weights, "h, g, m, n"), (&v, "h, n, c")], (&zero, "h, g, m, c"), MULTIPLY_ADD);
     Case::new("attention/grouped", p, &[&r]).dispatches(1)
+}
+
+/// Groups of heads whose keys and values are repeated, and whose queries and keys are both scaled, as PyTorch exports them.
+fn repeated([groups, heads, queries, keys, size]: [usize; 5]) -> Case {
+    let mut p = Program::new();
+    let all = groups * heads;
+    let q = p.f32(&[all, queries, size]);
+    let (k, v) = (p.f32(&[groups, keys, size]), p.f32(&[groups, keys, size]));
+    let repeat = |p: &mut Program, x: &Value| {
+        let shape = [groups, heads, keys, size];
+        let e = p.empty(Dtype::F32, &shape);
+        let repeated = p.named_untyped(ops::linalg::BROADCAST, &[x], &e, "dimensions = [1]");
+        let shape = [all, keys, size];
+        let ty = crate::text::tensor(Dtype::F32, &shape);
+        let text = format!("tensor.collapse_shape {} [[0, 1], [2], [3]] : {} into {ty}", repeated.name, repeated.ty());
+        p.op(Dtype::F32, &shape, &text)
+    };
+    let (k, v) = (repeat(&mut p, &k), repeat(&mut p, &v));
+    let e = p.empty(Dtype::F32, &[all, size, keys]);
+    let k = p.named_untyped(ops::linalg::TRANSPOSE, &[&k], &e, "permutation = [0, 2, 1]");
+    let scale = "%k = arith.constant 0.5 : f32; %s = arith.mulf %a, %k : f32";
+    let (q, k) = (changed(&mut p, &q, &[], scale), changed(&mut p, &k, &[], scale));
+    let zero = p.zeros(Dtype::F32, &[all, queries, keys]);
+    let s = p.generic("b m n k!", &[(&q, "b, m, k"), (&k, "b, k, n")], (&zero, "b, m, n"), MULTIPLY_ADD);
+    let mask = p.f32(&[queries, keys]);
+    let s = changed(&mut p, &s, &[&mask], "%s = arith.addf %a, %b : f32");
+    let weights = super::rows::softmax(&mut p, &s);
+    let weights = without_nans(&mut p, &weights);
+    let r = sums(&mut p, &weights, &v);
+    // Both are scaled before.
+    Case::new(format!("attention/repeated/{}", by(&[groups, heads, queries, keys, size])), p, &[&r]).dispatches(3)
 }
 
 /// Heads that lie between tokens and elements, in two batches.
