@@ -19,8 +19,8 @@
 use crate::linalg;
 use monopour_ir::typed::linalg::{Operands, fill, generic, iterator_types};
 use monopour_ir::{
-    AffineMap, Block, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type,
-    Value, ops, run_passes,
+    AffineMap, Block, CANONICALIZE_PROGRAM, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter,
+    Type, Value, ops, run_passes,
 };
 use std::collections::HashMap;
 
@@ -171,14 +171,15 @@ impl<'c> Rows<'c> {
 fn cut<'c>(whole: Value<'c>, parts: Value<'c>) -> Option<(usize, Vec<i64>)> {
     let (whole, parts) = (whole.ty().shape()?, parts.ty().shape()?);
     let added = parts.len().checked_sub(whole.len()).filter(|added| *added > 0)?;
-    let is_known = parts.iter().all(|size| *size > 0);
+    if whole.iter().chain(&parts).any(|size| *size == DYNAMIC) {
+        return None;
+    }
     let dim = (0..whole.len()).find(|d| {
         let sizes = &parts[*d..=*d + added];
         whole[..*d] == parts[..*d]
             && whole[*d + 1..] == parts[*d + added + 1..]
-            && sizes.iter().product::<i64>() == whole[*d]
+            && sizes.iter().try_fold(1i64, |all, size| all.checked_mul(*size)) == Some(whole[*d])
             && sizes.iter().all(|size| *size > 1)
-    });
-    let dim = dim.filter(|_| is_known)?;
+    })?;
     Some((dim, parts[dim..=dim + added].to_vec()))
 }
