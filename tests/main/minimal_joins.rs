@@ -33,7 +33,7 @@ impl Block {
         if self.axis == 0 { [PART, PART * parts] } else { [PART * parts, PART] }
     }
 
-    /// `%p0 = -%x`, `%j1 = [%p0, relu(%p0)]`, and then each part a product of all before.
+    /// `%p0 = -%x`, `%p1 = exp(%x)`, `%j2 = [%p0, %p1]`, and then each part a product of all before.
     fn text(self) -> String {
         let part = self.ty(1);
         let mut args = format!("%x: {part}");

@@ -16,6 +16,9 @@ pub(super) const CACHE_LINE_BYTES: i64 = 64;
 /// Least bytes of a vector that is stored past the caches.
 const LEAST_PAST_BYTES: i64 = 16;
 
+/// LLVM's name of the fence behind them.
+const FENCE: &str = "llvm.x86.sse.sfence";
+
 /// MLIR's hints for the caches that a line is fetched to.
 const FIRST: &str = "3 : i32";
 const SECOND: &str = "2 : i32";
@@ -360,12 +363,13 @@ impl<'c> Emit<'c> {
     pub(super) fn order_stores(&mut self, kernel: Block<'c>) {
         // Elsewhere they are as weakly ordered as all others, and whoever hands the result on orders those.
         let [.., before, end] = kernel.ops()[..] else { return };
-        if !self.is_x86 || before.is(ops::llvm::CALL_INTRINSIC) {
+        let is_fence = before.attr("intrin").is_some_and(|name| name.as_string() == Some(FENCE));
+        if !self.is_x86 || is_fence {
             return;
         }
         let here = self.b.point();
         self.b.set_point(InsertionPoint::Before(end));
-        self.call_intrinsic("llvm.x86.sse.sfence", &[], &[]);
+        self.call_intrinsic(FENCE, &[], &[]);
         self.b.set_point(here);
     }
 
