@@ -183,6 +183,7 @@ fn the_next_row_is_fetched_and_large_results_are_written_once() {
     assert_eq!(counts(4088, 1024, "x86-64-v4"), [2, 0], "a cache may hold the result");
     assert_eq!(counts(4096, 256, "x86-64-v4"), [0, 0], "short rows stay side by side");
     assert_eq!(counts(256, 16384, "x86-64-v4")[1], 1, "a line of 64 KiB fits on the stack");
+    assert_eq!(counts(128, 32768, "x86-64-v4")[1], 0, "a longer one does not, and what is read again stays in caches");
     let in_place = softmax("%X: @", ["%X", "%X"], [4096, 1024]);
     assert_eq!(fetches_and_stores(&in_place, "x86-64-v4"), [2, 0], "what is read is not written past the caches");
 }

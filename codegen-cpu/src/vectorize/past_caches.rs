@@ -14,7 +14,7 @@
 use super::choose::Choice;
 use super::emit::{CACHE_LINE_BYTES, Emit, Position, element_bytes};
 use super::nest::{Access, Nest};
-use monopour_ir::control_flow::viewed;
+use monopour_ir::control_flow::{view_source, viewed};
 use monopour_ir::{DYNAMIC, Value};
 
 /// Least bytes of a result, and of all buffers of its kernel, of which a last-level cache keeps no useful part: 16 to 32 MB are
@@ -43,7 +43,28 @@ pub(super) fn suits(nest: &Nest, choice: &Choice) -> bool {
     // Small floats are held as other types later.
     let is_held = result.element().float_width().is_none_or(|bits| bits >= 32);
     let known = ty.strides.iter().all(|stride| *stride != DYNAMIC);
-    is_large(result.value) && is_held && !is_read && known && line > 1 && (0..nest.loops.len()).all(whole)
+    is_large(result.value)
+        && is_held
+        && !is_read
+        && is_written_alone(buffer, nest)
+        && known
+        && line > 1
+        && (0..nest.loops.len()).all(whole)
+}
+
+/// Whether no other op of the kernel touches a buffer: what one reads again belongs in the caches.
+fn is_written_alone<'c>(buffer: Value<'c>, nest: &Nest<'c>) -> bool {
+    let mut views = vec![buffer];
+    while let Some(view) = views.pop() {
+        for used in view.uses() {
+            if view_source(used.op) == Some(view) {
+                views.extend(used.op.results());
+            } else if used.op != nest.op && !nest.after.iter().any(|after| after.op == used.op) {
+                return false;
+            }
+        }
+    }
+    true
 }
 
 /// Whether a value is a part of an argument of a kernel, and that is large.
