@@ -33,7 +33,7 @@ mod write;
 
 use super::code::Code;
 use super::elementwise;
-use super::evaluate::{Evaluator, PACKED, Reach, common_lanes, is_vectorizable, is_vectorizable_with};
+use super::evaluate::{Evaluator, PACKED, Reach, common_lanes, is_vectorizable_with};
 use super::fitted::FittedChoice;
 use super::groups::{self, Fused, Group};
 use super::iterations;
@@ -112,7 +112,7 @@ fn plan<'c, 'm>(
 /// Whether all bodies can be computed on vectors: of 8 and 16 bits, which are packed, in the op with reductions alone.
 pub(super) fn are_vectorizable(fused: &Fused) -> bool {
     let mut around = fused.before.iter().chain(&fused.after);
-    is_vectorizable_with(fused.op, &PACKED) && around.all(|op| is_vectorizable(op))
+    is_vectorizable_with(fused.op, &PACKED) && around.all(|op| is_vectorizable_with(op, &PACKED))
 }
 
 /// The most lanes of an access that the bodies allow.
