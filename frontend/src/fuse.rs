@@ -33,9 +33,9 @@
 
 use crate::fuse_form::Rules;
 use crate::{
-    early_scales, fuse_form, fuse_limits, grouped_rows, linalg, odd_products, packed_factors, products,
-    rounded_weights, several_results, siblings, side_by_side, sliced_transposes, softmax_maximum, specialize,
-    split_division, split_k, split_reduction, turned,
+    early_scales, fuse_form, fuse_limits, grouped_rows, joined_halves, linalg, merged_reductions, odd_products,
+    packed_factors, products, rounded_weights, several_results, siblings, side_by_side, sliced_transposes,
+    softmax_maximum, specialize, split_division, split_k, split_reduction, turned,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -71,6 +71,7 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
     split_division::run(module, &mut rw)?;
     early_scales::run(module, &mut rw)?;
+    joined_halves::run(module, &mut rw)?;
     slice_before_transposing(module, &mut rw)?;
     duplicate_data_movement(module, &mut rw);
     let most_buffers = gpu.map_or(usize::MAX, |gpu| gpu.limits.max_storage_buffers as usize);
@@ -104,6 +105,7 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     specialize::run(module)?;
     run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"))?;
     products::normalize(module, &mut rw);
+    merged_reductions::run(module, &mut rw)?;
     grouped_rows::run(module, &mut rw)?;
     softmax_maximum::run(module, &mut rw)?;
     split_reduction::run(module, &mut rw)?;

@@ -10,13 +10,13 @@
 //!
 //! The transposed tensor is not in memory, and what reads the slices may be an attention.
 //! Requires: what `linalg-generalize-named-ops` leaves.
-//! Limits: all readers are slices, a few, of static sizes that keep the rank.
+//! Limits: all readers are slices, a few, that keep the rank, and pointwise ops.
 
 use crate::linalg;
 use monopour_ir::typed::linalg::{Operands, generic};
 use monopour_ir::typed::{Index, Slice, tensor};
 use monopour_ir::{
-    AffineMap, Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, ops,
+    AffineMap, Attr, Block, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value, ops,
 };
 
 /// Most slices: each could become a dispatch of its own.
@@ -38,7 +38,8 @@ pub(crate) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<b
     Ok(is_changed)
 }
 
-/// The slices that read a transpose, and its loops by dimension of its input; `None` where something else reads it.
+/// The slices that read a transpose, and its loops by dimension of its input; `None` where something reads it that would not
+/// fold it.
 fn slices_of<'c>(op: Op<'c>) -> Option<(Vec<Op<'c>>, Vec<usize>)> {
     let maps = linalg::indexing_maps(op)?;
     let is_transpose = linalg::is_data_movement(op) && linalg::num_inputs(op) == 1 && maps.len() == 2;
@@ -50,14 +51,15 @@ fn slices_of<'c>(op: Op<'c>) -> Option<(Vec<Op<'c>>, Vec<usize>)> {
     if body.terminator()?.operand(0) != body.arg(0) {
         return None;
     }
-    let uses = op.result(0).uses();
+    let folds = |op: Op, index: usize| linalg::is_elementwise(op) && index < linalg::num_inputs(op);
+    let (folding, slices): (Vec<_>, Vec<_>) = op.result(0).uses().into_iter().partition(|u| folds(u.op, u.index));
     let keeps_rank = |op: Op<'c>| {
-        let sizes = Slice::of(op).filter(|_| op.is(ops::tensor::EXTRACT_SLICE)).map(|slice| slice.sizes);
-        let is_static = sizes.is_some_and(|sizes| sizes.iter().all(|size| matches!(size, Index::Static(0..))));
-        is_static && op.result(0).ty().shape().is_some_and(|shape| shape.len() == order.len())
+        let rank = |op: Op| op.result(0).ty().shape().map(|shape| shape.len());
+        op.is(ops::tensor::EXTRACT_SLICE) && rank(op) == Some(order.len())
     };
-    let all = uses.iter().all(|u| u.index == 0 && keeps_rank(u.op));
-    (all && (1..=MOST_SLICES).contains(&uses.len())).then(|| (uses.into_iter().map(|u| u.op).collect(), order))
+    let all = slices.iter().all(|u| u.index == 0 && keeps_rank(u.op));
+    let is_few = !slices.is_empty() && slices.len() + folding.len() <= MOST_SLICES;
+    (all && is_few).then(|| (slices.into_iter().map(|u| u.op).collect(), order))
 }
 
 /// A transpose of the slice of the input in place of `slice`, of dimensions of more than one element alone: so products and rows
@@ -68,19 +70,20 @@ fn rewrite<'c>(op: Op<'c>, slice: Op<'c>, order: &[usize], rw: &mut Rewriter<'c>
     let turned =
         Slice { offsets: by_input(&given.offsets), sizes: by_input(&given.sizes), strides: by_input(&given.strides) };
     let (cx, loc, result) = (slice.context(), slice.location(), slice.result(0).ty());
-    let (element, shape) = (result.element(), result.shape().expect("invariant: its sizes are static"));
+    let (element, shape) = (result.element(), result.shape().expect("invariant: it is a tensor"));
     let several: Vec<usize> = (0..shape.len()).filter(|d| shape[*d] != 1).collect();
     let kept = if several.is_empty() { vec![shape.len() - 1] } else { several };
     // The loop of each dimension of the slice of the input.
     let loops: Vec<usize> = order.iter().filter_map(|d| kept.iter().position(|k| k == d)).collect();
     let sizes = |dims: &[usize]| dims.iter().map(|d| shape[kept[*d]]).collect::<Vec<_>>();
     let all: Vec<usize> = (0..kept.len()).collect();
+    let dynamic: Vec<Value> = given.sizes.iter().filter_map(|size| size.value()).collect();
     rw.set_point(InsertionPoint::Before(slice));
     let ty = Type::tensor(&sizes(&loops), element, None);
     let mut value = rw.create(tensor::extract_slice(loc, op.operand(0), &turned, ty))?.result(0);
     if loops != all {
         let ty = Type::tensor(&sizes(&all), element, None);
-        let empty = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).results(&[ty]))?.result(0);
+        let empty = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).operands(&dynamic).results(&[ty]))?.result(0);
         let (block, region) = (Block::new(&[(element, loc); 2]), Region::new());
         region.append(block);
         rw.set_point(InsertionPoint::End(block));
@@ -94,6 +97,7 @@ fn rewrite<'c>(op: Op<'c>, slice: Op<'c>, order: &[usize], rw: &mut Rewriter<'c>
     if kept.len() < shape.len() {
         let spec = OpSpec::new(ops::tensor::EXPAND_SHAPE, loc)
             .operands(&[value])
+            .operands(&dynamic)
             .results(&[result])
             .attr("reassociation", linalg::groups_around(cx, &kept, shape.len()))
             .attr("static_output_shape", Attr::dense_i64(cx, &shape));

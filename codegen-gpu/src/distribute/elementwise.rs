@@ -10,7 +10,7 @@ mod across;
 mod in_flight;
 
 use super::code::Code;
-use super::evaluate::{Evaluator, Point, Reach, common_lanes, is_vectorizable};
+use super::evaluate::{Evaluator, Point, Reach, common_lanes, is_vectorizable_beside_indices};
 use super::fitted::FittedChoice;
 use super::groups::{self, Group};
 use super::locals::{self, Scratch};
@@ -95,7 +95,7 @@ impl<'c, 'm> KernelPlan<'c, 'm> for Plan<'c> {
 fn choose_lanes(evaluator: &Evaluator<'_, '_>, groups: &[Group], kernel: &FittedChoice) -> u32 {
     let [group] = groups else { return 1 };
     let ops: Vec<&TileOp> = group.ops.iter().map(|i| &evaluator.model.ops[*i]).collect();
-    let in_vectors = !group.serial && ops.iter().all(|op| is_vectorizable(op));
+    let in_vectors = !group.serial && ops.iter().all(|op| is_vectorizable_beside_indices(op));
     let Some(last) = group.sizes.last().filter(|_| in_vectors) else { return 1 };
     let fits = |lanes: u32| {
         last.facts.divisor % i64::from(lanes) == 0

@@ -10,7 +10,7 @@ use super::types::is_vector_float;
 use super::{body, indices};
 use crate::error;
 use monopour_ir::ops;
-use monopour_ir::{DYNAMIC, Diagnostics, Type, Value};
+use monopour_ir::{DYNAMIC, Diagnostics, Op, Type, Value};
 use std::collections::HashMap;
 
 /// The element (or `lanes` neighbours along one coordinate, [`Evaluator::along`]) to compute.
@@ -449,12 +449,27 @@ pub(super) const PACKED: [u32; 2] = [8, 16];
 
 /// As [`is_vectorizable`], also on integers of these widths.
 pub(super) fn is_vectorizable_with(op: &TileOp, widths: &[u32]) -> bool {
+    is_vectorizable_by(op, widths, &|_| false)
+}
+
+/// As [`is_vectorizable`], for lanes along the last of the outer loops, also of ops that compute with indices of others.
+pub(super) fn is_vectorizable_beside_indices(op: &TileOp) -> bool {
+    let along = op.outer.as_ref().and_then(|outer| outer.last().copied());
+    is_vectorizable_by(op, &[], &|o| match o.name() {
+        ops::linalg::INDEX => o.attr("dim").and_then(|dim| dim.as_int()) != along.map(|along| along as i64),
+        // Only what is computed of indices alone is one for all lanes.
+        _ => o.dialect() == "arith" && o.operands().iter().all(|v| v.ty().is_index()),
+    })
+}
+
+fn is_vectorizable_by<'c>(op: &TileOp<'c>, widths: &[u32], is_uniform: &dyn Fn(Op<'c>) -> bool) -> bool {
     let Some(body) = op.body else { return true };
     let integer = |t: Type| t.integer_width().is_some_and(|width| width == 32 || widths.contains(&width));
     let lane = |t: Type| is_vector_float(t) || t.integer_width() == Some(1) || integer(t);
     let memory = |t: Type| is_vector_float(t) || integer(t);
     let body_fits = body.ops().iter().all(|o| {
         o.is(ops::linalg::YIELD)
+            || is_uniform(*o)
             || (matches!(o.dialect(), "arith" | "math")
                 && o.results().iter().chain(&o.operands()).all(|v| lane(v.ty())))
     });

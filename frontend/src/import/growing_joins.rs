@@ -17,7 +17,8 @@
 //! Limits: known sizes; one block. Parts that are put together in two ways go on in the first of them. What else than linalg
 //! ops and insertions reads stays a tensor of its own.
 
-use monopour_ir::typed::{Index, Slice, tensor};
+use crate::joins::Join;
+use monopour_ir::typed::{Slice, tensor};
 use monopour_ir::{
     Block, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value, WalkOrder, ops,
     run_passes,
@@ -42,71 +43,15 @@ pub(super) fn run(module: &Module) -> Result<(), Diagnostics> {
     run_passes(module.op(), &format!("builtin.module({CANONICALIZE_PROGRAM},cse)"))
 }
 
-/// A tensor that is put together.
-struct Join<'c> {
-    /// Its insertions, in order.
-    steps: Vec<Op<'c>>,
-    /// Its parts with their places; those of parts that are joins themselves in their stead.
-    parts: Vec<(Value<'c>, Slice<'c>)>,
-    /// The dimension.
-    axis: usize,
+/// Whether `other` has all parts of a join, and others behind them.
+fn goes_on_as<'c>(join: &Join<'c>, other: &Join<'c>) -> bool {
+    join.axis == other.axis && other.parts.len() > join.parts.len() && other.parts.starts_with(&join.parts)
 }
 
-impl<'c> Join<'c> {
-    /// The insertions that end with `last`, if they fill a `tensor.empty` from its first element to its last.
-    fn of(last: Op<'c>) -> Option<Self> {
-        let mut steps = vec![last];
-        while let Some(before) = steps[steps.len() - 1].operand(1).defining_op() {
-            let goes_on = before.is(ops::tensor::INSERT_SLICE) && before.block() == last.block();
-            if !goes_on {
-                break;
-            }
-            if before.result(0).uses().len() != 1 {
-                return None;
-            }
-            steps.push(before);
-        }
-        steps.reverse();
-        let shape = last.result(0).ty().shape()?;
-        let empty = steps[0].operand(1).defining_op()?;
-        if steps.len() < 2 || !empty.is(ops::tensor::EMPTY) || empty.num_operands() > 0 {
-            return None;
-        }
-        let slices: Vec<Slice> = steps.iter().map(|step| Slice::of(*step)).collect::<Option<_>>()?;
-        let axis = (0..shape.len()).find(|d| slices[0].sizes[*d] != Index::Static(shape[*d]))?;
-        let mut next = 0;
-        for (step, slice) in steps.iter().zip(&slices) {
-            let mut sizes = shape.clone();
-            sizes[axis] = slice.sizes[axis].constant()?;
-            let mut offsets = vec![0; shape.len()];
-            offsets[axis] = next;
-            if *slice != Slice::fixed(&offsets, &sizes) || step.operand(0).ty().shape()? != sizes {
-                return None;
-            }
-            next += sizes[axis];
-        }
-        let parts = steps.iter().map(|step| step.operand(0)).zip(slices).collect();
-        (next == shape[axis]).then_some(Self { steps, parts, axis })
-    }
-
-    fn last(&self) -> Op<'c> {
-        self.steps[self.steps.len() - 1]
-    }
-
-    fn value(&self) -> Value<'c> {
-        self.last().result(0)
-    }
-
-    /// Whether `other` has all parts of this one, and others behind them.
-    fn goes_on_as(&self, other: &Join<'c>) -> bool {
-        self.axis == other.axis && other.parts.len() > self.parts.len() && other.parts.starts_with(&self.parts)
-    }
-
-    /// Whether a part of a larger tensor does for all that read it.
-    fn may_be_a_part(&self) -> bool {
-        let takes = |op: Op| op.dialect() == "linalg" || op.is(ops::tensor::INSERT_SLICE);
-        self.value().uses().iter().all(|used| takes(used.op))
-    }
+/// Whether a part of a larger tensor does for all that read it.
+fn may_be_a_part(join: &Join) -> bool {
+    let takes = |op: Op| op.dialect() == "linalg" || op.is(ops::tensor::INSERT_SLICE);
+    !join.is_dynamic() && join.value().uses().iter().all(|used| takes(used.op))
 }
 
 /// The joins of a block, in order.
@@ -138,8 +83,8 @@ fn chains(joins: Vec<Join<'_>>) -> Vec<Vec<Join<'_>>> {
     let mut next = vec![None; joins.len()];
     let mut is_next = vec![false; joins.len()];
     // The longest before: each goes on as the nearest that no longer one goes on as.
-    for at in (0..joins.len()).rev().filter(|at| joins[*at].may_be_a_part()) {
-        let after = (at + 1..joins.len()).find(|after| !is_next[*after] && joins[at].goes_on_as(&joins[*after]));
+    for at in (0..joins.len()).rev().filter(|at| may_be_a_part(&joins[*at])) {
+        let after = (at + 1..joins.len()).find(|after| !is_next[*after] && goes_on_as(&joins[at], &joins[*after]));
         if let Some(after) = after {
             next[at] = Some(after);
             is_next[after] = true;
@@ -177,8 +122,6 @@ fn rewrite<'c>(chain: &[Join<'c>], rw: &mut Rewriter<'c>) -> Result<(), Diagnost
         };
         rw.replace_all_uses(join.value(), whole);
     }
-    for step in others.iter().chain([whole]).flat_map(|join| join.steps.iter().rev()) {
-        rw.erase(*step);
-    }
+    others.iter().chain([whole]).for_each(|join| join.erase(rw));
     Ok(())
 }

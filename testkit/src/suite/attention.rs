@@ -94,13 +94,13 @@ fn changed(p: &mut Program, scores: &Value, others: &[&Value], body: &str) -> Va
 }
 
 /// `q k^T * 0.125`.
-fn scores(p: &mut Program, q: &Value, k: &Value) -> Value {
+pub(super) fn scores(p: &mut Program, q: &Value, k: &Value) -> Value {
     let zero = p.zeros(Dtype::F32, &[q.shape()[0], q.shape()[1], k.shape()[1]]);
     let qk = p.generic("b m n k!", &[(q, "b, m, k"), (k, "b, n, k")], (&zero, "b, m, n"), MULTIPLY_ADD);
     p.pointwise(Dtype::F32, &[&qk], "%k = arith.constant 0.125 : f32; %s = arith.mulf %a, %k : f32")
 }
 
-fn sums(p: &mut Program, weights: &Value, v: &Value) -> Value {
+pub(super) fn sums(p: &mut Program, weights: &Value, v: &Value) -> Value {
     let zero = p.zeros(Dtype::F32, &[v.shape()[0], weights.shape()[1], v.shape()[2]]);
     p.generic("b m n k!", &[(weights, "b, m, k"), (v, "b, k, n")], (&zero, "b, m, n"), MULTIPLY_ADD)
 }

@@ -32,6 +32,7 @@ mod parts;
 mod plain;
 mod reduce;
 mod reshape;
+mod rotated;
 mod rows;
 mod several_results;
 mod side_by_side;
@@ -175,6 +176,7 @@ pub fn all() -> Vec<Case> {
         types::cases,
         broadcast::cases,
         reduce::cases,
+        rotated::cases,
         rows::cases,
         several_results::cases,
         contract::cases,
