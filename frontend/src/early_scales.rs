@@ -10,9 +10,10 @@
 //!
 //! A product reads a broadcast as it is, without what is repeated; between the two, a pointwise op would have it in memory. So
 //! PyTorch exports attentions of grouped heads, whose queries and keys are both scaled.
-//! Requires: pointwise ops of one tensor, whose body has no `linalg.index`; values of known sizes that nothing else reads.
+//! Requires: pointwise ops of one tensor, whose body has no `linalg.index`; values that nothing else reads.
 //! Ensures: the same values.
 
+use crate::collapse_lines::dynamic_sizes;
 use crate::linalg;
 use monopour_ir::typed::linalg::{Operands, generic};
 use monopour_ir::{AffineMap, Diagnostics, InsertionPoint, Module, Op, OpSpec, Region, Rewriter, Type, Value, ops};
@@ -50,19 +51,25 @@ fn repeated<'c>(op: Op<'c>) -> Option<(Op<'c>, Value<'c>)> {
         if !is_reshape && body.is_none_or(|body| body.terminator().map(|end| end.operand(0)) != Some(body.arg(0))) {
             break;
         }
-        let count = |value: Value| value.ty().static_size_bytes();
-        repeats |= count(made.operand(0))? < count(value)?;
+        repeats |= moves && repeats_elements(made);
         (first, value) = (Some(made), made.operand(0));
     }
     first.filter(|_| repeats).map(|first| (first, value))
 }
 
+/// Whether an op of one input reads its elements in several iterations.
+fn repeats_elements(op: Op) -> bool {
+    let read = linalg::indexing_maps(op).and_then(|maps| maps.first()?.dim_positions()).unwrap_or_default();
+    let extents = linalg::loop_extents(op).unwrap_or_default();
+    extents.iter().enumerate().any(|(d, extent)| *extent != 1 && !read.contains(&d))
+}
+
 fn rewrite<'c>(op: Op<'c>, first: Op<'c>, source: Value<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     let (loc, ty) = (op.location(), source.ty());
-    let shape = ty.shape().expect("invariant: its size is known");
+    let shape = ty.shape().expect("invariant: it is a tensor");
     rw.set_point(InsertionPoint::Before(first));
-    let ty = Type::tensor(&shape, ty.element(), None);
-    let empty = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).results(&[ty]))?.result(0);
+    let (ty, sizes) = (Type::tensor(&shape, ty.element(), None), dynamic_sizes(source, rw)?);
+    let empty = rw.create(OpSpec::new(ops::tensor::EMPTY, loc).operands(&sizes).results(&[ty]))?.result(0);
     let region = Region::new();
     rw.take_region(region, op.region(0));
     let maps = [AffineMap::identity(op.context(), shape.len()); 2];

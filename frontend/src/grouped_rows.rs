@@ -13,9 +13,10 @@
 //! Products of grouped heads, as PyTorch exports them, repeat keys and values and have all heads as one dimension. Fusion
 //! reads what is repeated as it is, and so gives the products two dimensions; the softmax between them keeps one, and
 //! [`crate::attention`] would not join the three.
-//! Requires: generics of one result on tensors of known sizes, which nothing else reads.
+//! Requires: generics of one result, which nothing else reads, and heads of a known number.
 //! Ensures: the same values.
 
+use crate::collapse_lines::dynamic_sizes;
 use crate::linalg;
 use monopour_ir::typed::linalg::{Operands, fill, generic, iterator_types};
 use monopour_ir::{
@@ -154,9 +155,11 @@ impl<'c> Rows<'c> {
         let mut shape = old.ty().shape().expect("invariant: a tensor");
         shape.splice(at..=at, self.sizes.iter().copied());
         let element = old.ty().element();
-        let empty = OpSpec::new(ops::tensor::EMPTY, loc).results(&[Type::tensor(&shape, element, None)]);
-        let empty = rw.create(empty)?.result(0);
-        let Some(filled) = old.defining_op().filter(|made| made.is(ops::linalg::FILL)) else { return Ok(empty) };
+        let filled = old.defining_op().filter(|made| made.is(ops::linalg::FILL));
+        let sizes = dynamic_sizes(filled.map_or(old, |fill| fill.operand(1)), rw)?;
+        let empty = OpSpec::new(ops::tensor::EMPTY, loc).operands(&sizes);
+        let empty = rw.create(empty.results(&[Type::tensor(&shape, element, None)]))?.result(0);
+        let Some(filled) = filled else { return Ok(empty) };
         let (body, region) = (Block::new(&[(element, loc); 2]), Region::new());
         region.append(body);
         let made = rw.create(fill(loc, filled.operand(0), empty, region))?;
@@ -167,16 +170,15 @@ impl<'c> Rows<'c> {
     }
 }
 
-/// The dimension of `whole` that is several of `parts`, and their sizes, of more than one element; the others are the same.
+/// The dimension of `whole` that is several of `parts`, and their sizes, known and of more than one element; the others are the
+/// same.
 fn cut<'c>(whole: Value<'c>, parts: Value<'c>) -> Option<(usize, Vec<i64>)> {
     let (whole, parts) = (whole.ty().shape()?, parts.ty().shape()?);
     let added = parts.len().checked_sub(whole.len()).filter(|added| *added > 0)?;
-    if whole.iter().chain(&parts).any(|size| *size == DYNAMIC) {
-        return None;
-    }
     let dim = (0..whole.len()).find(|d| {
         let sizes = &parts[*d..=*d + added];
-        whole[..*d] == parts[..*d]
+        whole[*d] != DYNAMIC
+            && whole[..*d] == parts[..*d]
             && whole[*d + 1..] == parts[*d + added + 1..]
             && sizes.iter().try_fold(1i64, |all, size| all.checked_mul(*size)) == Some(whole[*d])
             && sizes.iter().all(|size| *size > 1)

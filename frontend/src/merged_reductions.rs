@@ -1,4 +1,4 @@
-//! Reduction loops of a product that lie side by side in each factor, as one.
+//! Reduction loops of a sum of products that lie side by side in each input, as one.
 //!
 //! Before / after, of keys that [`crate::joined_halves`] has turned:
 //!
@@ -8,11 +8,12 @@
 //!
 //! Fusion gives a pointwise op the dimensions of what it computes with, and a product those of its factors;
 //! [`crate::attention`] knows products that reduce over one.
-//! Requires: a contraction whose body has no `linalg.index`.
+//! Requires: sums of products, whose body has no `linalg.index`.
 //! Ensures: the same order of the sums.
 
 use crate::collapse_lines::collapsed;
-use crate::{linalg, products};
+use crate::linalg;
+use monopour_ir::bodies::MultiplyAdd;
 use monopour_ir::{AffineMap, Attr, Diagnostics, InsertionPoint, Module, Op, Rewriter, ops};
 
 /// Rewrites all such products of `module`.
@@ -28,10 +29,13 @@ pub(crate) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(
     Ok(())
 }
 
-/// The first of two reduction loops that always stand side by side, and by input its place, if the input is read by them.
+/// The first of two reduction loops that always stand side by side, and by operand their place, if they index it.
 fn neighbours(op: Op) -> Option<(usize, Vec<Option<usize>>)> {
-    let loops = products::contraction_loops(op).filter(|_| op.find_all(ops::linalg::INDEX).is_empty())?;
-    let maps = linalg::indexing_maps(op)?;
+    MultiplyAdd::of(op.body()?).filter(|_| op.num_results() == 1 && op.find_all(ops::linalg::INDEX).is_empty())?;
+    let (maps, parallel) = (linalg::indexing_maps(op)?, linalg::parallel_loops(op)?);
+    if !maps.iter().all(|map| map.is_projected_permutation()) {
+        return None;
+    }
     let dims: Vec<Vec<usize>> = maps.iter().map(|map| map.dim_positions()).collect::<Option<_>>()?;
     let place = |dims: &Vec<usize>, first: usize| {
         let at = |d: usize| dims.iter().position(|other| *other == d);
@@ -41,10 +45,10 @@ fn neighbours(op: Op) -> Option<(usize, Vec<Option<usize>>)> {
             _ => None,
         }
     };
-    loops.k.iter().filter(|first| loops.k.contains(&(**first + 1))).find_map(|first| {
-        let places =
-            dims[..linalg::num_inputs(op)].iter().map(|dims| place(dims, *first)).collect::<Option<Vec<_>>>()?;
-        Some((*first, places))
+    let both = |first: &usize| !parallel[*first] && !parallel[first + 1];
+    (0..parallel.len().saturating_sub(1)).filter(both).find_map(|first| {
+        let places = dims.iter().map(|dims| place(dims, first)).collect::<Option<Vec<_>>>()?;
+        Some((first, places))
     })
 }
 

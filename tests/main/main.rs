@@ -10,6 +10,7 @@ mod convolutions;
 mod copies;
 mod counts;
 mod damage;
+mod decoding;
 mod dynamic_sizes;
 mod emulated;
 mod ends;

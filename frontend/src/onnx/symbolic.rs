@@ -179,24 +179,31 @@ impl Dim {
         if by == self {
             return Some(Self::constant(1));
         }
-        // A divisor of one term.
-        if by.constant != 0 || by.terms.len() != 1 || self.constant != 0 {
-            return None;
-        }
-        let (divisor, by) = by.terms.iter().next()?;
-        let mut out = Self::default();
-        for (atoms, factor) in &self.terms {
-            let mut left = atoms.clone();
-            for atom in divisor {
-                left.remove(left.iter().position(|a| a == atom)?);
+        // Long division by the leading terms: what is left has fewer of them each time.
+        let (divisor, by_factor) = by.leading()?;
+        let (mut left, mut out) = (self.clone(), Self::default());
+        for _ in 0..self.terms.len() + MAX_TERMS {
+            let Some((mut atoms, factor)) = left.leading() else {
+                return (left.constant == 0).then_some(out);
+            };
+            for atom in &divisor {
+                atoms.remove(atoms.iter().position(|a| a == atom)?);
             }
-            if factor.wrapping_rem(*by) != 0 {
+            if factor.wrapping_rem(by_factor) != 0 {
                 return None;
             }
-            let factor = factor.wrapping_div(*by);
-            if left.is_empty() { out.constant = out.constant.wrapping_add(factor) } else { out.add_term(left, factor) }
+            let mut term = Self::constant(factor.wrapping_div(by_factor));
+            if !atoms.is_empty() {
+                term = Self { constant: 0, terms: BTreeMap::from([(atoms, term.constant)]) };
+            }
+            (left, out) = (left.sub(&term.mul(by)), out.add(&term));
         }
-        Some(out)
+        None
+    }
+    /// The atoms of a term of the most factors, and its coefficient; `None` of a constant.
+    fn leading(&self) -> Option<(Vec<Atom>, i64)> {
+        let (atoms, factor) = self.terms.iter().max_by_key(|(atoms, _)| (atoms.len(), *atoms))?;
+        Some((atoms.clone(), *factor))
     }
     /// The smaller of two.
     pub fn at_most(&self, other: &Self) -> Self {
@@ -428,6 +435,13 @@ mod tests {
         assert_eq!(n.times(6).plus(7).floor_div(&3.into()), Some(n.times(2).plus(2)));
         assert_eq!(n.mul(&m).times(4).floor_div(&m.times(2)), Some(n.times(2)));
         assert_eq!(n.times(4).modulo(&2.into()), Some(0.into()));
+        // Sums, as of what is behind a cache.
+        let (grown, both) = (n.plus(1), n.plus(1).mul(&m.plus(-2)));
+        assert_eq!(grown.times(64).floor_div(&grown.times(16)), Some(4.into()));
+        assert_eq!(both.times(6).exact_quotient(&grown.times(2)), Some(m.plus(-2).times(3)));
+        assert_eq!(both.exact_quotient(&n.plus(2)), None);
+        assert_eq!(n.plus(1).exact_quotient(&n), None);
+        assert_eq!(grown.mul(&grown).plus(-1).exact_quotient(&n.plus(2)), Some(n.clone()));
         assert_eq!(n.floor_div(&0.into()), None);
         assert_eq!(Dim::constant(-7).floor_div(&2.into()), Some((-4).into()));
     }
