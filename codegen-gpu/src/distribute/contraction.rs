@@ -109,7 +109,7 @@ fn plan<'c, 'm>(
     Ok(Plan { class: kernel.class, prologue, padded, fused, axes, rows, columns, choice, lanes, tile, in_turn, stages })
 }
 
-/// Whether all bodies can be computed on vectors: of 8 and 16 bits, which are packed, in the op with reductions alone.
+/// Whether all bodies can be computed on vectors, also of 8 and 16 bits, which are packed.
 pub(super) fn are_vectorizable(fused: &Fused) -> bool {
     let mut around = fused.before.iter().chain(&fused.after);
     is_vectorizable_with(fused.op, &PACKED) && around.all(|op| is_vectorizable_with(op, &PACKED))
