@@ -22,8 +22,7 @@ use crate::linalg;
 use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::typed::linalg::{Operands, generic};
 use monopour_ir::{
-    AffineMap, Attr, Block, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value,
-    ops,
+    AffineMap, Attr, Block, Diagnostics, InsertionPoint, Location, Module, OpSpec, Region, Rewriter, Type, Value, ops,
 };
 
 /// Rewrites all such joins of `module`.
@@ -62,8 +61,7 @@ fn is_near(mut value: Value) -> bool {
 
 fn is_read_by_elements(join: &Join) -> bool {
     let uses = join.value().uses();
-    let reads = |op: Op, index: usize| linalg::is_elementwise(op) && index < linalg::num_inputs(op);
-    !uses.is_empty() && uses.iter().all(|used| reads(used.op, used.index))
+    !uses.is_empty() && uses.iter().all(|used| linalg::reads_elementwise(used.op, used.index))
 }
 
 fn rewrite<'c>(join: &Join<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {

@@ -100,6 +100,11 @@ pub(crate) fn is_elementwise(op: Op) -> bool {
         && op.find_all(ops::tensor::EXTRACT).is_empty()
 }
 
+/// Whether an op is elementwise, and operand `index` an input of it.
+pub(crate) fn reads_elementwise(op: Op, index: usize) -> bool {
+    is_elementwise(op) && index < num_inputs(op)
+}
+
 /// The inputs that a pointwise op of one result reads by the result's map, the identity. None if it reads its destination.
 pub(crate) fn whole_inputs(op: Op) -> Vec<usize> {
     if op.num_results() == 1 { inputs_of_all_loops(op) } else { vec![] }

@@ -51,8 +51,8 @@ fn slices_of<'c>(op: Op<'c>) -> Option<(Vec<Op<'c>>, Vec<usize>)> {
     if body.terminator()?.operand(0) != body.arg(0) {
         return None;
     }
-    let folds = |op: Op, index: usize| linalg::is_elementwise(op) && index < linalg::num_inputs(op);
-    let (folding, slices): (Vec<_>, Vec<_>) = op.result(0).uses().into_iter().partition(|u| folds(u.op, u.index));
+    let uses = op.result(0).uses().into_iter();
+    let (folding, slices): (Vec<_>, Vec<_>) = uses.partition(|u| linalg::reads_elementwise(u.op, u.index));
     let keeps_rank = |op: Op<'c>| {
         let rank = |op: Op| op.result(0).ty().shape().map(|shape| shape.len());
         op.is(ops::tensor::EXTRACT_SLICE) && rank(op) == Some(order.len())
