@@ -17,7 +17,7 @@
 use super::choose::Choice;
 use super::emit::{CACHE_LINE_BYTES, Emit, Position, Width, element_bytes};
 use super::nest::{Access, Nest, Operand};
-use monopour_ir::{LinearForm, ops};
+use monopour_ir::{LinearForm, Value, ops};
 
 /// What is fetched in one copy of the body.
 pub(super) struct Ahead<'c, 'a> {
@@ -26,6 +26,15 @@ pub(super) struct Ahead<'c, 'a> {
     /// The blocked loop, and the length of this block.
     pub(super) block: Option<(usize, i64)>,
     pub(super) width: Width,
+}
+
+/// What a step fetches of the next filters.
+#[derive(Clone, Copy)]
+enum Part {
+    /// So many elements.
+    Elements(i64),
+    /// As many as the tiles of `count` rows leave it, on one line of the caches: the number of rows is not known.
+    Line { row: usize, count: i64 },
 }
 
 impl<'c> Ahead<'c, '_> {
@@ -53,8 +62,8 @@ impl<'c> Ahead<'c, '_> {
         let long = |d: usize| !self.nest.loops[d].reduction && d != self.choice.dim && self.is_long(d);
         let next = (0..self.nest.loops.len()).find(|d| long(*d) && input.uses(*d)).map(|d| (d, 1));
         let Some(cut) = self.block.or(next).filter(|_| !input.uses(row)) else { return };
-        match self.part_elements(input) {
-            Some(elements) => self.part(e, input, at, cut, elements),
+        match self.part_of(input) {
+            Some(part) => self.part(e, input, at, cut, part),
             None => {
                 if let Some(at) = self.further(e, at, cut) {
                     e.prefetch(input, &at, self.choice.dim, self.width);
@@ -63,9 +72,9 @@ impl<'c> Ahead<'c, '_> {
         }
     }
 
-    /// Elements of the filters that each step of each tile that reads them fetches, so that all are; `None` where they are not one
-    /// run, or loops have unknown sizes.
-    fn part_elements(&self, filters: &Operand) -> Option<i64> {
+    /// What each step of each tile that reads the filters fetches of them, so that all are; `None` where they are not one run, or
+    /// other loops than that over rows have unknown sizes.
+    fn part_of(&self, filters: &Operand) -> Option<Part> {
         let (mut steps, mut elements) = (1, self.width);
         for dim in self.nest.reductions().into_iter().rev() {
             let extent = self.extent(dim)?;
@@ -74,10 +83,16 @@ impl<'c> Ahead<'c, '_> {
             }
             (steps, elements) = (steps * extent, elements * extent);
         }
-        for (dim, rows) in self.tiles(filters) {
+        let tiles = self.tiles(filters);
+        if let [(row, count)] = tiles[..]
+            && self.nest.loops[row].extent.is_none()
+        {
+            return Some(Part::Line { row, count });
+        }
+        for (dim, rows) in tiles {
             steps *= (self.nest.loops[dim].extent? + rows - 1) / rows;
         }
-        Some((elements + steps - 1) / steps)
+        Some(Part::Elements((elements + steps - 1) / steps))
     }
 
     /// The loops over the tiles that read the same filters, outermost first, each with its step.
@@ -101,13 +116,14 @@ impl<'c> Ahead<'c, '_> {
         filters: &Operand<'c>,
         at: &[Position<'c>],
         (cut, length): (usize, i64),
-        elements: i64,
+        part: Part,
     ) {
         let tiles = self.tiles(filters).into_iter().map(|(dim, rows)| (dim, rows, false));
         let steps = self.nest.reductions().into_iter().map(|dim| (dim, 1, true));
         let (mut next, mut number) = (at.to_vec(), Position::at(0));
         for (dim, rows, is_step) in tiles.chain(steps) {
-            let extent = self.extent(dim).expect("invariant: loops have known sizes");
+            // The only loop of unknown size is the first.
+            let extent = self.extent(dim).unwrap_or(rows);
             let mut here = at[dim];
             if is_step && self.block.is_some_and(|(cut, _)| cut == dim) {
                 here = at[self.nest.loops.len()];
@@ -121,9 +137,27 @@ impl<'c> Ahead<'c, '_> {
             number = e.sum(before, here);
         }
         next[cut] = next[cut].plus(length);
-        let further = e.times(number, elements);
+        let (further, elements) = match part {
+            Part::Elements(elements) => (e.times(number, elements), elements),
+            Part::Line { row, count } => {
+                let most = self.width.min(CACHE_LINE_BYTES / element_bytes(filters));
+                let elements = self.elements_by_rows(e, (row, count), most);
+                let number = e.position(number);
+                let further = e.op(ops::arith::MULI, &[number, elements], elements.ty());
+                (Position { base: Some(further), offset: 0 }, most)
+            }
+        };
         next[self.choice.dim] = e.sum(next[self.choice.dim], further);
         e.prefetch(filters, &next, self.choice.dim, elements);
+    }
+
+    /// The elements of each part, at most `most`, where as many tiles of `count` rows as there are read the same filters.
+    fn elements_by_rows(&self, e: &mut Emit<'c>, (row, count): (usize, i64), most: i64) -> Value<'c> {
+        let rows = e.iterations(&self.nest.loops[row]);
+        let tiles = e.op_with(ops::arith::CEILDIVUI, rows, count);
+        let all = e.index(self.width);
+        let each = e.op(ops::arith::CEILDIVUI, &[all, tiles], all.ty());
+        e.op_with(ops::arith::MINUI, each, most)
     }
 
     /// A line of the image's rows: those of the next tile, or of the same tile in the next block of channels where windows

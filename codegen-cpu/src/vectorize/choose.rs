@@ -219,7 +219,9 @@ fn tile(nest: &Nest, choice: &mut Choice, cpu: &CpuTarget) {
     let wanted = if available >= 4 || choice.pack.is_some() { 2 } else { 8.min(room) / available.max(1) };
     choice.registers = fitting(wanted.max(1), extent, choice.lanes);
     let most = rows.map_or(1, |d| (room / choice.registers).min(most_rows(nest, d, choice.dim)));
-    choice.rows = rows.map(|d| (d, even(available, most))).filter(|(_, n)| *n > 1);
+    // Of many rows as many as there are registers; the rest is half as many, and so on.
+    let at_once = |d: usize| if nest.loops[d].extent.is_some() { even(available, most) } else { most };
+    choice.rows = rows.map(|d| (d, at_once(d))).filter(|(_, n)| *n > 1);
     if choice.dots.is_some() {
         return;
     }

@@ -6,7 +6,8 @@ use super::segments::{Bound, Segment, overlapping_segments, static_segments};
 use monopour_ir::ops;
 use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
 use monopour_ir::{
-    Attr, Block, Builder, Context, DYNAMIC, InsertionPoint, LinearForm, Location, Op, OpSpec, Region, Type, Value,
+    Attr, Block, Builder, Context, DYNAMIC, InsertionPoint, LinearForm, Location, Op, OpSpec, Region, Rewriter, Type,
+    Value,
 };
 use monopour_program::CpuTarget;
 
@@ -88,6 +89,12 @@ impl<'c> Emit<'c> {
         self.b.create(spec).expect("invariant: an op of matching types builds")
     }
 
+    /// A copy of an op.
+    pub(super) fn copy(&mut self, op: Op<'c>) {
+        let copy = Rewriter::new(self.cx).clone_op(op, |value| value);
+        self.b.insert(copy);
+    }
+
     /// The same op without regions, with other operands and result types.
     pub(super) fn recreate(&mut self, op: Op<'c>, operands: &[Value<'c>], types: &[Type<'c>]) -> Op<'c> {
         self.create(OpSpec::new(op.name(), self.loc).operands(operands).results(types).attrs(&op.attrs()))
@@ -96,6 +103,12 @@ impl<'c> Emit<'c> {
     /// The op `name` with one result.
     pub(super) fn op(&mut self, name: &str, operands: &[Value<'c>], ty: Type<'c>) -> Value<'c> {
         self.create(OpSpec::new(name, self.loc).operands(operands).results(&[ty])).result(0)
+    }
+
+    /// The op `name` of an index and a constant.
+    pub(super) fn op_with(&mut self, name: &str, value: Value<'c>, constant: i64) -> Value<'c> {
+        let constant = self.index(constant);
+        self.op(name, &[value, constant], value.ty())
     }
 
     /// An index.
@@ -476,14 +489,19 @@ impl<'c> Emit<'c> {
         self.create(spec.results(&types).region(region)).results()
     }
 
+    /// The number of a loop's iterations.
+    pub(super) fn iterations(&mut self, l: &Loop<'c>) -> Value<'c> {
+        let extent = self.extent(l);
+        self.bound(extent)
+    }
+
     /// Whether a loop has at most `most` iterations.
     pub(super) fn is_at_most(&mut self, l: &Loop<'c>, most: i64) -> Value<'c> {
-        let extent = self.extent(l);
-        let (extent, most) = (self.bound(extent), self.index(most));
+        let (extent, most) = (self.iterations(l), self.index(most));
         self.compare_indices(CmpIPredicate::Ule, extent, most)
     }
 
-    fn compare_indices(&mut self, predicate: CmpIPredicate, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+    pub(super) fn compare_indices(&mut self, predicate: CmpIPredicate, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         let spec = OpSpec::new(ops::arith::CMPI, self.loc).operands(&[a, b]).results(&[Type::integer(self.cx, 1)]);
         self.create(spec.attr("predicate", predicate.to_attr(self.cx))).result(0)
     }

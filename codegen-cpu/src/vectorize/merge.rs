@@ -45,6 +45,11 @@ pub(super) fn around<'c>(nest: &mut Nest<'c>, epilogues: bool) -> Merged<'c> {
     merged
 }
 
+/// The op that fills the output of a nest which [`around`] found one for.
+pub(super) fn fill<'c>(nest: &Nest<'c>) -> Option<Op<'c>> {
+    nest.start.and_then(|_| previous(nest.op))
+}
+
 /// The only output, if its subscripts are distinct loops: the op then writes the whole memref.
 fn whole_output<'c>(nest: &Nest<'c>) -> Option<Operand<'c>> {
     let [output] = &nest.outputs[..] else { return None };

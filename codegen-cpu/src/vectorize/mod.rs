@@ -56,18 +56,18 @@ use form::Form;
 use monopour_ir::ops;
 use monopour_ir::{Diagnostics, Module, Op, Rewriter, run_passes};
 use monopour_program::CpuTarget;
-use nest::Nest;
+use nest::{FEW_ROWS, Nest, Range};
 use std::collections::HashSet;
 
 /// All forms, in order.
 const FORMS: [&dyn Form; 5] =
     [&sums::Sums, &streams::Streams, &transposes::Transposes, &zips::Zips, &pointwise::Pointwise];
 
-/// The first form that takes the op, with its choice; else the reason of the last.
-fn plan(nest: &Nest, cpu: &CpuTarget) -> Result<(&'static dyn Form, Choice), Declined> {
+/// The first form that takes the op, by its number, with its choice; else the reason of the last.
+fn plan(nest: &Nest, cpu: &CpuTarget) -> Result<Planned, Declined> {
     let mut declined = Declined::NotAsked;
-    for form in FORMS {
-        match form.plan(nest, cpu) {
+    for (form, of) in FORMS.iter().enumerate() {
+        match of.plan(nest, cpu) {
             Ok(choice) => return Ok((form, choice)),
             Err(why) => declined = why,
         }
@@ -101,8 +101,21 @@ pub(crate) fn run(module: &Module, cpu: &CpuTarget) -> Result<(), Diagnostics> {
 /// Lowers `op` if it is a reduction (or not, by `sums`) and a form takes it; returns the ops that are gone.
 fn vectorize<'c>(op: Op<'c>, sums: bool, cpu: &CpuTarget, rewriter: &mut Rewriter<'c>) -> Vec<Op<'c>> {
     let Some(mut nest) = Nest::of(op).filter(|n| n.reductions().is_empty() != sums) else { return vec![] };
+    let by_rows = nest.unknown_rows().and_then(|row| Some((row, ByRows::of(&nest, row, cpu)?)));
+    if let Some((row, by_rows)) = by_rows {
+        let merged = merge::around(&mut nest, true);
+        let mut e = Emit::before(merged.last, cpu);
+        let is_few = e.is_at_most(&nest.loops[row], FEW_ROWS);
+        let branch = |range: Range, planned: Planned| {
+            let nest = nest.with_range(row, range);
+            move |e: &mut Emit<'c>| write_apart(e, &nest, &planned)
+        };
+        e.either(is_few, &mut branch(Range::Few, by_rows.few), &mut branch(Range::Many, by_rows.many));
+        merged.ops.iter().for_each(|op| rewriter.erase(*op));
+        return merged.ops;
+    }
     let Ok((form, choice)) = plan(&nest, cpu) else { return vec![] };
-    let along = nest.loops[choice.dim].reduction;
+    let (form, along) = (FORMS[form], nest.loops[choice.dim].reduction);
     let merged = if form.updates_in_blocks(&choice) { merge::none(&nest) } else { merge::around(&mut nest, !along) };
     let mut e = Emit::before(merged.last, cpu);
     form.write(&mut e, &nest, &choice);
@@ -110,4 +123,41 @@ fn vectorize<'c>(op: Op<'c>, sums: bool, cpu: &CpuTarget, rewriter: &mut Rewrite
         rewriter.erase(*op);
     }
     merged.ops
+}
+
+/// A form of [`FORMS`] with its choice.
+type Planned = (usize, Choice);
+
+/// What a product of an unknown number of rows does with few of them, and with many: each is code of its own.
+struct ByRows {
+    few: Planned,
+    many: Planned,
+}
+
+impl ByRows {
+    /// `None` where both are the same.
+    fn of(nest: &Nest, row: usize, cpu: &CpuTarget) -> Option<Self> {
+        let [few, many] = [Range::Few, Range::Many].map(|range| plan(&nest.with_range(row, range), cpu).ok());
+        let (few, many) = (few?, many?);
+        (few != many).then_some(Self { few, many })
+    }
+}
+
+/// Writes a reduction with what [`merge::around`] found, as a form's loops or beside them.
+fn write_apart<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, (form, choice): &Planned) {
+    let form = FORMS[*form];
+    let fills = !form.updates_in_blocks(choice);
+    let finishes = fills && !nest.loops[choice.dim].reduction;
+    let mut own = nest.clone();
+    if !fills {
+        merge::fill(nest).into_iter().for_each(|op| e.copy(op));
+        own.start = None;
+    }
+    if !finishes {
+        own.after.clear();
+    }
+    form.write(e, &own, choice);
+    if !finishes {
+        nest.after.iter().for_each(|after| e.copy(after.op));
+    }
 }

@@ -112,15 +112,45 @@ impl<'c> Operand<'c> {
     }
 }
 
+/// Most iterations of a loop over few rows.
+pub(super) const FEW_ROWS: i64 = 16;
+/// Rows of a product, where it has many and their number is not known.
+const MANY_ROWS: i64 = 64;
+
+/// What is known of a loop's iterations where their number is not: the part of the code that they are in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Range {
+    /// Nothing.
+    Any,
+    /// At most [`FEW_ROWS`].
+    Few,
+    /// More.
+    Many,
+}
+
 /// One loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Loop<'c> {
     /// Iterations, where known.
     pub(super) extent: Option<i64>,
+    /// How many they may be.
+    pub(super) range: Range,
     /// Whether it is a reduction.
     pub(super) reduction: bool,
     /// An operand and its dimension with the loop's extent.
     pub(super) witness: (Value<'c>, usize),
+}
+
+impl Loop<'_> {
+    /// Fewest iterations.
+    pub(super) fn least(&self) -> i64 {
+        self.extent.unwrap_or(if self.range == Range::Many { FEW_ROWS + 1 } else { 0 })
+    }
+
+    /// The iterations, as many as there may be where they are many; `None` if nothing is known of them.
+    pub(super) fn likely(&self) -> Option<i64> {
+        self.extent.or(Some(MANY_ROWS).filter(|_| self.range == Range::Many))
+    }
 }
 
 /// A generic.
@@ -163,7 +193,7 @@ impl<'c> Nest<'c> {
         for (d, ty) in types.iter().enumerate() {
             let witness = witness(&operands, d)?;
             let extent = Some(witness.0.ty().shape()?[witness.1]).filter(|e| *e != DYNAMIC);
-            loops.push(Loop { extent, reduction: *ty == IteratorType::Reduction, witness });
+            loops.push(Loop { extent, range: Range::Any, reduction: *ty == IteratorType::Reduction, witness });
         }
         let outputs = operands.split_off(inputs);
         let fetched = op.attr(attributes::FETCHED).and_then(|list| list.as_ints()).unwrap_or_default();
@@ -191,6 +221,23 @@ impl<'c> Nest<'c> {
         let (source, ty) = (load.operand(0), load.result(0).ty());
         let apart = self.outputs.iter().all(|o| merge::in_other_buffers(source, o.value));
         apart && ty.integer_width() != Some(1) && source.block() != Some(self.body)
+    }
+
+    /// The loop over rows whose number is not known: iterations of it share elements of an input, as those of a product.
+    pub(super) fn unknown_rows(&self) -> Option<usize> {
+        let rows = |d: &usize| {
+            let by_row = |o: &Operand<'c>| o.uses(*d);
+            let shares = self.inputs.iter().any(|o| !by_row(o) && o.is_memory()) && self.inputs.iter().any(by_row);
+            self.loops[*d].extent.is_none() && !self.loops[*d].reduction && shares
+        };
+        (0..self.loops.len()).find(rows).filter(|_| !self.reductions().is_empty())
+    }
+
+    /// The same, where loop `dim` has few iterations, or many.
+    pub(super) fn with_range(&self, dim: usize, range: Range) -> Self {
+        let mut nest = self.clone();
+        nest.loops[dim].range = range;
+        nest
     }
 
     /// Reductions, outermost first.

@@ -100,7 +100,7 @@ pub(super) fn reused(nest: &Nest, choice: &Choice) -> Option<Pack> {
     let loops = panel_loops(nest, operand);
     let dense = is_panel(nest, operand, dim, width);
     let parallel = (0..nest.loops.len()).filter(|d| !nest.loops[*d].reduction && !operand.uses(*d));
-    let readers = parallel.map(|d| nest.loops[d].extent).try_fold(1i64, |all, extent| all.checked_mul(extent?))?;
+    let readers = parallel.map(|d| nest.loops[d].likely()).try_fold(1i64, |all, extent| all.checked_mul(extent?))?;
     let (outermost, inner) = loops.split_first()?;
     let inside = inner.iter().try_fold(row_bytes, |bytes, d| bytes.checked_mul(nest.loops[*d].extent?))?;
     let extent = nest.loops[*outermost].extent?;
@@ -138,7 +138,7 @@ fn only<'c>(nest: &Nest<'c>, is: impl Fn(usize, &Operand<'c>) -> bool) -> Option
 /// each of them.
 fn is_far(nest: &Nest, operand: &Operand) -> bool {
     let readers = (0..nest.loops.len()).filter(|d| !nest.loops[*d].reduction && !operand.uses(*d));
-    let readers = readers.map(|d| nest.loops[d].extent).try_fold(1i64, |all, extent| all.checked_mul(extent?));
+    let readers = readers.map(|d| nest.loops[d].likely()).try_fold(1i64, |all, extent| all.checked_mul(extent?));
     let step = panel_loops(nest, operand).last().and_then(|d| operand.stride_bytes(*d));
     is_bare(operand)
         && readers.is_some_and(|readers| readers >= MIN_READERS)
@@ -211,7 +211,7 @@ fn iterations(nest: &Nest, operand: &Operand, cut: usize, size: i64) -> i64 {
 
 /// Whether a loop runs over rows that reuse the panel.
 pub(super) fn is_row(nest: &Nest, row: usize, dim: usize, packed: &Operand) -> bool {
-    let long = nest.loops[row].extent.is_some_and(|e| e >= MIN_ROWS);
+    let long = nest.loops[row].least() >= MIN_ROWS;
     row != dim && !nest.loops[row].reduction && !packed.uses(row) && long
 }
 

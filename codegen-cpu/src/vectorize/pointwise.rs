@@ -269,17 +269,26 @@ fn rows_at<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, places: &[Vec
     let l = &nest.loops[dim];
     let in_memory = choice.dots.is_some_and(|dots| dots.is_grouped);
     let tiles = choice.tiles.zip(strip.sums).filter(|_| !in_memory || strip.width == COLUMNS);
+    let mut end = None;
     let segments = match (tiles, l.extent) {
         (Some((tiles, _)), _) => tiles.segments(e, nest, l),
         (None, Some(_)) => e.segments(l, &with_rest(l, count)),
         // Few rows at a time, not one after the other: each has too few independent sums to hide their latency.
         (None, None) => {
             let halves = std::iter::successors(Some(count), |count| Some(count / 2).filter(|half| *half > 0));
-            e.segments(l, &halves.collect::<Vec<_>>())
+            let halves: Vec<i64> = halves.collect();
+            if nest.start.is_some() {
+                let (segments, extent) = e.segments_to_end(l, &halves);
+                end = Some(extent);
+                segments
+            } else {
+                e.segments(l, &halves)
+            }
         }
     };
     for segment in segments {
         e.for_each(segment, &[], &mut |e, here, _| {
+            let here = end.map_or(here, |end| e.at_most_before(here, end, segment.step));
             let row = |(at, row): (&Vec<Position<'c>>, i64)| {
                 let mut at = at.clone();
                 at[dim] = here.plus(row);

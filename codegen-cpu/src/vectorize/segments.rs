@@ -1,6 +1,9 @@
 //! Parts of a loop: vectors of several widths, and the rest.
 
-use monopour_ir::Value;
+use super::emit::{Emit, Position};
+use super::nest::Loop;
+use monopour_ir::typed::arith::CmpIPredicate;
+use monopour_ir::{Type, Value, ops};
 
 /// A part of a loop: iterations `from .. to`, `step` at a time.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +60,35 @@ pub(super) fn overlapping_segments<'c>(extent: i64, sizes: &[i64], least: i64) -
     };
     let all = sizes.iter().filter_map(with_overlap).chain([static_segments(extent, sizes)]);
     all.min_by_key(cost).unwrap_or_default()
+}
+
+impl<'c> Emit<'c> {
+    /// Segments of a loop of unknown extent whose iterations may run twice: as [`Self::segments`], but a rest that is longer than
+    /// the next size is one step more, which begins so much before the end (the second value) that it fits.
+    pub(super) fn segments_to_end(&mut self, l: &Loop<'c>, sizes: &[i64]) -> (Vec<Segment<'c>>, Value<'c>) {
+        let (extent, mut from, index) = (self.iterations(l), self.index(0), Type::index(self.cx));
+        let mut segments = vec![];
+        for (size, next) in sizes.iter().zip(sizes[1..].iter().chain([&0])) {
+            let (step, next) = (self.index(*size), self.index(*next));
+            let left = self.op(ops::arith::SUBI, &[extent, from], index);
+            let rest = self.op(ops::arith::REMUI, &[left, step], index);
+            let whole = self.op(ops::arith::SUBI, &[extent, rest], index);
+            let more = [(rest, CmpIPredicate::Ugt, next), (extent, CmpIPredicate::Uge, step)];
+            let [long, fits] = more.map(|(a, predicate, b)| self.compare_indices(predicate, a, b));
+            let more = self.op(ops::arith::ANDI, &[long, fits], long.ty());
+            let to = self.op(ops::arith::SELECT, &[more, extent, whole], index);
+            segments.push(Segment { from: Bound::Dynamic(from), to: Bound::Dynamic(to), step: *size });
+            from = to;
+        }
+        (segments, extent)
+    }
+
+    /// A position, or so much before `end` that a step fits.
+    pub(super) fn at_most_before(&mut self, at: Position<'c>, end: Value<'c>, step: i64) -> Position<'c> {
+        let (at, step) = (self.position(at), self.index(step));
+        let last = self.op(ops::arith::SUBI, &[end, step], end.ty());
+        Position { base: Some(self.op(ops::arith::MINUI, &[at, last], end.ty())), offset: 0 }
+    }
 }
 
 #[cfg(test)]

@@ -11,15 +11,13 @@
 //!
 //! Each row of the matrix is a stream that the prefetcher follows, and the result stays in the first-level cache. Reading down
 //! a few columns instead takes another page per load: 4096 x 4096 took twice the time of reading it. Each element has its
-//! terms in the order of the reductions, as in the form with accumulators. Where the number of rows is known at run time
-//! alone, both forms are there, and more than [`FEW`] rows take the other.
+//! terms in the order of the reductions, as in the form with accumulators.
 
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, choose};
 use super::emit::{Emit, Position, WIDE_ELEMENT_BYTES, Width, element_bytes};
 use super::form::Form;
-use super::nest::{Access, Nest, Operand};
-use super::pointwise::Pointwise;
+use super::nest::{Access, Nest, Operand, Range};
 use monopour_ir::ops;
 use monopour_program::CpuTarget;
 
@@ -30,8 +28,6 @@ const ROWS: i64 = 8;
 const NARROW_ROWS: i64 = 4;
 /// Registers of a vector.
 const REGISTERS: i64 = 2;
-/// Most rows of the product.
-const FEW: i64 = 16;
 
 /// The form.
 pub(super) struct Streams;
@@ -42,7 +38,7 @@ impl Form for Streams {
         let contiguous = |access: Access| matches!(access, Access::Invariant | Access::Contiguous);
         let plain = nest.outputs.len() == 1 && nest.inputs.iter().all(|o| contiguous(o.access(choice.dim)));
         let shape = Shape::of(nest, &choice).filter(|_| plain && !nest.loops[choice.dim].reduction);
-        let few = |shape: &Shape| shape.row.is_none_or(|row| nest.loops[row].extent.is_none());
+        let few = |shape: &Shape| shape.row.is_none_or(|row| nest.loops[row].range == Range::Few);
         shape.filter(few).map(|_| choice).ok_or(Declined::NotAsked)
     }
 
@@ -55,11 +51,7 @@ impl Form for Streams {
         let streamed =
             Choice { registers: choice.registers.min(REGISTERS), rows: None, pack: None, dots: None, ..*choice };
         let mut at = vec![Position::at(0); nest.loops.len()];
-        let stream = Stream { nest, choice: &streamed, shape: &shape };
-        let Some(row) = shape.row else { return stream.outer(e, &shape.reductions, &mut at) };
-        let few = e.is_at_most(&nest.loops[row], FEW);
-        let mut otherwise = |e: &mut Emit<'c>| Pointwise.write(e, nest, choice);
-        e.either(few, &mut |e| stream.outer(e, &shape.reductions, &mut at), &mut otherwise);
+        Stream { nest, choice: &streamed, shape: &shape }.outer(e, &shape.reductions, &mut at);
     }
 }
 
