@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 /// Rows and columns of a task of a matrix product: a square reads the least of both operands, and its parts of them stay in
 /// the second-level cache.
-const TASK_SIDE: i64 = 128;
+pub(crate) const TASK_SIDE: i64 = 128;
 /// Fewest rows of a product whose tasks follow the widest register tile.
 const FEWEST_TILE_ROWS: i64 = 32;
 /// Tasks of which more are not worth shorter ones.

@@ -109,8 +109,12 @@ impl<'c> Form<'c> {
         let changes = !order.iter().filter(|d| open[**d].0 != 1).is_sorted();
         let depth = found.k.iter().map(|d| extents[*d]).fold(1, i64::saturating_mul);
         let rows = found.m.iter().map(|d| extents[*d].max(0)).fold(1, i64::saturating_mul);
-        let held = depth.saturating_mul(rows + width).saturating_mul(i64::from(bits(main) / 8));
-        let fills_cache = held > CACHE_BYTES / 4 * 3 && held <= CACHE_BYTES / 4 * 5;
+        let held = |rows: i64| depth.saturating_mul(rows + width).saturating_mul(i64::from(bits(main) / 8));
+        // Of all rows, as of those of a task.
+        let fills_cache = [rows, rows.min(kernel_cpu::TASK_SIDE)]
+            .map(held)
+            .into_iter()
+            .all(|held| held > CACHE_BYTES / 4 * 3 && held <= CACHE_BYTES / 4 * 5);
         let is_small = main.operand(factor).ty().static_size_bytes().is_some_and(|bytes| bytes <= MOST_COPIED_BYTES);
         let is_product = dispatch.class() == KernelClass::Contraction && depth > width;
         let is_copied = rows >= MANY_ROWS && is_small && is_product;
