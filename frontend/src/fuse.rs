@@ -34,7 +34,7 @@
 use crate::fuse_form::Rules;
 use crate::{
     early_scales, fuse_form, fuse_limits, grouped_rows, joined_halves, linalg, merged_reductions, odd_products,
-    packed_factors, products, rounded_weights, several_results, siblings, side_by_side, sliced_transposes,
+    packed_factors, products, rounded_weights, several_results, siblings, side_by_side, single_rows, sliced_transposes,
     softmax_maximum, specialize, split_division, split_k, split_reduction, turned,
 };
 use monopour_contract::attributes;
@@ -69,11 +69,7 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     // Dims are resolved to inputs, so that a `tensor.dim` keeps no intermediate alive.
     let first = "func.func(linalg-generalize-named-ops),resolve-ranked-shaped-type-result-dims";
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
-    split_division::run(module, &mut rw)?;
-    early_scales::run(module, &mut rw)?;
-    joined_halves::run(module, &mut rw)?;
-    slice_before_transposing(module, &mut rw)?;
-    duplicate_data_movement(module, &mut rw);
+    prepare(module, gpu.is_none(), &mut rw)?;
     let most_buffers = gpu.map_or(usize::MAX, |gpu| gpu.limits.max_storage_buffers as usize);
     let guarded = [guard_reductions(module, gpu.is_some(), &mut rw)?, guard_results(module, &mut rw)?];
     let guarded = guarded.into_iter().sum::<usize>() + guard_inputs(module, &mut rw)?;
@@ -120,6 +116,19 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
     unshare(module, &mut rw);
     let longest_held = gpu.filter(|gpu| !gpu.is_cpu_adapter()).map_or(0, |_| MOST_HELD);
     fuse_form::run(module, &Rules { most_buffers, gathers: gpu.is_none(), longest_held, turned }, &mut rw)
+}
+
+/// What makes fusion find more.
+fn prepare<'c>(module: &'c Module<'c>, on_cpu: bool, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+    split_division::run(module, rw)?;
+    early_scales::run(module, rw)?;
+    joined_halves::run(module, rw)?;
+    slice_before_transposing(module, rw)?;
+    if on_cpu {
+        single_rows::run(module, rw)?;
+    }
+    duplicate_data_movement(module, rw);
+    Ok(())
 }
 
 /// Slices of transposes as transposed slices.
@@ -190,7 +199,10 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
             let weights = producer.operands()[..linalg::num_inputs(producer)].iter().all(stored);
             let is_packed =
                 unpacks && source == *value && products::contraction_loops(op).is_some() && shrinks(producer);
-            let is_fused = AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) || is_packed;
+            let is_widened =
+                !unpacks && weights && source == *value && linalg::is_extension(producer) && is_product(op);
+            let is_fused =
+                AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) || is_packed || is_widened;
             if is_fused && !is_apart {
                 continue;
             }
@@ -210,6 +222,11 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
 /// Whether an op computes floats of fewer bytes elementwise, without `linalg.index`.
 fn shrinks(op: Op) -> bool {
     linalg::is_elementwise(op) && packed_factors::shrinks(op) && op.find_all(ops::linalg::INDEX).is_empty()
+}
+
+/// Whether an op is a product of matrices.
+fn is_product(op: Op) -> bool {
+    products::contraction_loops(op).is_some()
 }
 
 /// Whether each element is read at one point: all loops of several iterations index it.

@@ -88,6 +88,7 @@ mod rows_tile;
 mod several_results;
 mod siblings;
 mod side_by_side;
+mod single_rows;
 mod sliced_transposes;
 mod softmax_maximum;
 mod specialize;

@@ -87,6 +87,13 @@ pub(crate) fn loop_extents(op: Op) -> Option<Vec<i64>> {
     extents.into_iter().collect()
 }
 
+/// Whether an op extends floats of 16 bits alone.
+pub(crate) fn is_extension(op: Op) -> bool {
+    let body = op.body().map(|body| body.ops()).unwrap_or_default();
+    let extends = |op: &Op| op.is(ops::arith::EXTF) && op.operand(0).ty().float_width() == Some(16);
+    is_elementwise(op) && matches!(&body[..], [first, _] if extends(first))
+}
+
 /// Whether all loops are parallel, results are written through permutations, operands are read through distinct dims, and
 /// the body has neither `linalg.index` nor reads of other tensors.
 pub(crate) fn is_elementwise(op: Op) -> bool {

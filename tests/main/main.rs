@@ -58,6 +58,7 @@ mod tosa;
 mod traced;
 mod transients;
 mod tuned;
+mod unknown_rows;
 mod windows;
 #[path = "../../runtime/examples/serve/wire.rs"]
 mod wire;

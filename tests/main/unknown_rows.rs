@@ -1,0 +1,198 @@
+//! Products whose number of rows is known at run time alone, on CPUs: the rows of any number of them are those of many, each right,
+//! and a single row computes its weights as it reads them.
+
+use crate::backend::{Monopour, from_runtime};
+use crate::host::{evaluated, f32s, ramp};
+use monopour::runtime::{self, Device, DeviceChoice, Options, Session};
+use monopour::{CompileOptions, compile};
+use monopour_testkit::approx::{self, Tolerance};
+use monopour_testkit::suite::Backend;
+use monopour_testkit::{Dtype, HostTensor};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// The most rows of a case: two tasks, of which the last is short.
+const MOST: usize = 200;
+/// Terms of a product.
+const TERMS: usize = 40;
+
+/// How the weights are stored.
+#[derive(Clone, Copy, Debug)]
+enum Weights {
+    /// A constant of f32.
+    Constant,
+    /// An input, its columns side by side or its terms.
+    Input { transposed: bool },
+    /// A constant of f16.
+    Half,
+    /// A constant of i8, with a scale for each column.
+    Bytes,
+    /// A constant of 4 bits, two to a byte, terms side by side, with a scale for each column and 20 terms.
+    Nibbles,
+}
+
+/// A constant of these bytes.
+fn constant(name: &str, ty: &str, bytes: impl IntoIterator<Item = u8>) -> String {
+    let hex = bytes.into_iter().fold(String::new(), |mut hex, byte| {
+        write!(hex, "{byte:02X}").expect("a string takes all");
+        hex
+    });
+    format!("{name} = arith.constant dense<\"0x{hex}\"> : {ty}\n")
+}
+
+impl Weights {
+    /// Ops that make `%w`, its type, and its subscripts.
+    fn text(self, n: usize) -> (String, String, &'static str) {
+        let (k, plain) = (TERMS, format!("tensor<{TERMS}x{n}xf32>"));
+        let of_columns = || constant("%s", &format!("tensor<{n}xf32>"), scales(n));
+        let bytes = |count: usize| (0..count).map(|i| (i * 37 % 251) as u8);
+        match self {
+            Self::Constant => {
+                let elements = ramp(k * n).into_iter().rev().flat_map(f32::to_le_bytes);
+                (constant("%w", &plain, elements), plain, "(k, n)")
+            }
+            Self::Input { transposed: false } => (String::new(), plain, "(k, n)"),
+            Self::Input { transposed: true } => (String::new(), format!("tensor<{n}x{k}xf32>"), "(n, k)"),
+            Self::Half => {
+                // Numbers of a sign, three bits of an exponent and some of a mantissa.
+                let halves = (0..k * n).flat_map(|i| {
+                    (0x3000 | u16::try_from(i * 97 % 0x0C00).expect("16 bits") | (i as u16 & 1) << 15).to_le_bytes()
+                });
+                let stored = format!("tensor<{k}x{n}xf16>");
+                let made = format!(
+                    "%e = tensor.empty() : {plain}\n\
+                     %w = linalg.generic {{indexing_maps = [affine_map<(k, n) -> (k, n)>, affine_map<(k, n) -> (k, n)>], iterator_types = [\"parallel\", \"parallel\"]}} ins(%h : {stored}) outs(%e : {plain}) {{\n\
+                     ^bb0(%a: f16, %z: f32):\n  %f = arith.extf %a : f16 to f32\n  linalg.yield %f : f32\n}} -> {plain}\n"
+                );
+                (constant("%h", &stored, halves) + &made, plain, "(k, n)")
+            }
+            Self::Bytes => {
+                let stored = format!("tensor<{k}x{n}xi8>");
+                let made = format!(
+                    "%e = tensor.empty() : {plain}\n\
+                     %w = linalg.generic {{indexing_maps = [affine_map<(k, n) -> (k, n)>, affine_map<(k, n) -> (n)>, affine_map<(k, n) -> (k, n)>], iterator_types = [\"parallel\", \"parallel\"]}} ins(%h, %s : {stored}, tensor<{n}xf32>) outs(%e : {plain}) {{\n\
+                     ^bb0(%a: i8, %v: f32, %z: f32):\n  %f = arith.sitofp %a : i8 to f32\n  %g = arith.mulf %f, %v : f32\n  linalg.yield %g : f32\n}} -> {plain}\n"
+                );
+                (constant("%h", &stored, bytes(k * n)) + &of_columns() + &made, plain, "(k, n)")
+            }
+            Self::Nibbles => {
+                let (stored, blocks) =
+                    (format!("tensor<{n}x2x{}xi8>", k / 4), format!("tensor<{n}x2x{}x2xf32>", k / 4));
+                let of_scales = format!("tensor<{n}x2xf32>");
+                let made = format!(
+                    "%e = tensor.empty() : {blocks}\n\
+                     %four = arith.constant 4 : i8\n%low = arith.constant 15 : i8\n%mid = arith.constant 8.0 : f32\n\
+                     %d = linalg.generic {{indexing_maps = [affine_map<(n, g, b, h) -> (n, g, b)>, affine_map<(n, g, b, h) -> (n, g)>, affine_map<(n, g, b, h) -> (n, g, b, h)>], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"parallel\"]}} ins(%h, %s : {stored}, {of_scales}) outs(%e : {blocks}) {{\n\
+                     ^bb0(%a: i8, %v: f32, %z: f32):\n\
+                       %i = linalg.index 3 : index\n  %j = arith.index_cast %i : index to i8\n  %by = arith.muli %j, %four : i8\n\
+                       %q = arith.shrui %a, %by : i8\n  %r = arith.andi %q, %low : i8\n  %f = arith.uitofp %r : i8 to f32\n\
+                       %l = arith.subf %f, %mid : f32\n  %g = arith.mulf %l, %v : f32\n  linalg.yield %g : f32\n}} -> {blocks}\n\
+                     %w = tensor.collapse_shape %d [[0], [1, 2, 3]] : {blocks} into tensor<{n}x{k}xf32>\n"
+                );
+                let all = constant("%h", &stored, bytes(n * k / 2)) + &constant("%s", &of_scales, scales(2 * n));
+                (all + &made, format!("tensor<{n}x{k}xf32>"), "(n, k)")
+            }
+        }
+    }
+
+    /// Dispatches of a product of so many rows.
+    fn dispatches(self, rows: usize) -> u64 {
+        if matches!(self, Self::Bytes | Self::Nibbles) && rows != 1 { 2 } else { 1 }
+    }
+}
+
+fn scales(count: usize) -> impl Iterator<Item = u8> {
+    (0..count).flat_map(|i| (0.004 + (i % 7) as f32 * 0.001).to_le_bytes())
+}
+
+/// A product, with a bias and no negative results, of rows that `?` counts.
+fn source(weights: Weights, n: usize) -> String {
+    let (made, ty, map) = weights.text(n);
+    let given = if matches!(weights, Weights::Input { .. }) { format!(", %w: {ty}") } else { String::new() };
+    format!(
+        r#"func.func @main(%x: tensor<?x{TERMS}xf32>, %b: tensor<{n}xf32>{given}) -> tensor<?x{n}xf32> {{
+%zero = arith.constant 0 : index
+%none = arith.constant 0.0 : f32
+%rows = tensor.dim %x, %zero : tensor<?x{TERMS}xf32>
+{made}%o = tensor.empty(%rows) : tensor<?x{n}xf32>
+%c = linalg.fill ins(%none : f32) outs(%o : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
+%p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> {map}>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}} ins(%x, %w : tensor<?x{TERMS}xf32>, {ty}) outs(%c : tensor<?x{n}xf32>) {{
+^bb0(%a: f32, %f: f32, %z: f32):
+  %q = arith.mulf %a, %f : f32
+  %t = arith.addf %z, %q : f32
+  linalg.yield %t : f32
+}} -> tensor<?x{n}xf32>
+%r = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}} ins(%p, %b : tensor<?x{n}xf32>, tensor<{n}xf32>) outs(%o : tensor<?x{n}xf32>) {{
+^bb0(%a: f32, %f: f32, %z: f32):
+  %t = arith.addf %a, %f : f32
+  %y = arith.maximumf %t, %none : f32
+  linalg.yield %y : f32
+}} -> tensor<?x{n}xf32>
+return %r : tensor<?x{n}xf32>
+}}
+"#
+    )
+}
+
+/// Compares the product of each number of rows with the first rows of the reference.
+fn check(weights: Weights, n: usize, all: &[usize]) {
+    let text = source(weights, n);
+    let (k, columns) = (TERMS as u64, n as u64);
+    let inputs = |rows: usize| {
+        let x = f32s(&[rows as u64, k], &ramp(MOST * TERMS)[..rows * TERMS]);
+        let given = match weights {
+            Weights::Input { transposed: false } => Some(f32s(&[k, columns], &ramp(TERMS * n))),
+            Weights::Input { transposed: true } => Some(f32s(&[columns, k], &ramp(TERMS * n))),
+            _ => None,
+        };
+        [x, f32s(&[columns], &ramp(n))].into_iter().chain(given).collect::<Vec<_>>()
+    };
+    let [expected] = &evaluated(&text, &inputs(MOST))[..] else { panic!("one result") };
+    let expected = expected.to_bytes();
+    let compare = |result: &runtime::HostTensor, rows: usize, name: &str| {
+        let first = HostTensor::from_bytes(Dtype::F32, &[rows, n], &expected[..rows * n * 4]).expect("the first rows");
+        let near = Tolerance { absolute: 2e-5, relative: 2e-5 };
+        approx::compare(&from_runtime(result), &first, near)
+            .unwrap_or_else(|e| panic!("{weights:?}, {rows} x {n} on {name}: {e}"));
+    };
+    let compiled = |backend: &Monopour| {
+        let options = CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
+        compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}\n{text}")).program
+    };
+    let device = Device::open(&DeviceChoice::Cpu).expect("there is always a CPU");
+    for backend in std::iter::once(Monopour::cpu()).chain(Monopour::lower_cpus()) {
+        let program = Arc::new(compiled(&backend));
+        let mut session = Session::load(&device, program, &Options::default()).expect("loads");
+        for rows in all {
+            let results = session.run(&inputs(*rows)).unwrap_or_else(|e| panic!("{weights:?}, {rows} x {n}: {e}"));
+            compare(&results[0], *rows, backend.name());
+            assert_eq!(session.stats().counts.copies, 0, "{weights:?}, {rows} x {n}");
+            assert_eq!(session.stats().counts.dispatches, weights.dispatches(*rows), "{weights:?}, {rows} x {n}");
+        }
+        assert!(session.close().is_clean());
+    }
+    if let Some(backend) = Monopour::aarch64() {
+        let program = compiled(&backend);
+        for rows in all.iter().step_by(5) {
+            let results = backend.results(program.clone(), &inputs(*rows), 1).unwrap_or_else(|e| panic!("{e}"));
+            compare(&results[0], *rows, backend.name());
+        }
+    }
+}
+
+/// Each rest of a register tile, few rows and many, a whole task and a short one behind it.
+fn each_rest() -> Vec<usize> {
+    (1..=45).chain([100, 128, 129, 130, 145, MOST]).collect()
+}
+
+#[test]
+fn any_number_of_rows_is_right() {
+    use Weights::{Bytes, Constant, Half, Input, Nibbles};
+    let forms = [Constant, Input { transposed: false }, Input { transposed: true }, Half, Bytes, Nibbles];
+    for weights in forms {
+        // Whole panels, and a rest that no vector divides.
+        for n in [96, 37] {
+            check(weights, n, &each_rest());
+        }
+    }
+}
