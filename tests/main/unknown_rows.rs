@@ -13,8 +13,6 @@ use std::sync::Arc;
 
 /// The most rows of a case: two tasks, of which the last is short.
 const MOST: usize = 200;
-/// Terms of a product.
-const TERMS: usize = 40;
 
 /// How the weights are stored.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +40,8 @@ fn constant(name: &str, ty: &str, bytes: impl IntoIterator<Item = u8>) -> String
 
 impl Weights {
     /// Ops that make `%w`, its type, and its subscripts.
-    fn text(self, n: usize) -> (String, String, &'static str) {
-        let (k, plain) = (TERMS, format!("tensor<{TERMS}x{n}xf32>"));
+    fn text(self, [k, n]: [usize; 2]) -> (String, String, &'static str) {
+        let plain = format!("tensor<{k}x{n}xf32>");
         let of_columns = || constant("%s", &format!("tensor<{n}xf32>"), scales(n));
         let bytes = |count: usize| (0..count).map(|i| (i * 37 % 251) as u8);
         match self {
@@ -94,29 +92,42 @@ impl Weights {
             }
         }
     }
-
-    /// Dispatches of a product of so many rows.
-    fn dispatches(self, rows: usize) -> u64 {
-        if matches!(self, Self::Bytes | Self::Nibbles) && rows != 1 { 2 } else { 1 }
-    }
 }
 
 fn scales(count: usize) -> impl Iterator<Item = u8> {
     (0..count).flat_map(|i| (0.004 + (i % 7) as f32 * 0.001).to_le_bytes())
 }
 
-/// A product, with a bias and no negative results, of rows that `?` counts.
-fn source(weights: Weights, n: usize) -> String {
-    let (made, ty, map) = weights.text(n);
-    let given = if matches!(weights, Weights::Input { .. }) { format!(", %w: {ty}") } else { String::new() };
-    format!(
-        r#"func.func @main(%x: tensor<?x{TERMS}xf32>, %b: tensor<{n}xf32>{given}) -> tensor<?x{n}xf32> {{
+/// A product.
+#[derive(Clone, Copy, Debug)]
+struct Product {
+    weights: Weights,
+    /// Terms and columns.
+    sizes: [usize; 2],
+    /// Whether it begins at 0, not at the bias.
+    is_filled: bool,
+}
+
+impl Product {
+    /// The product, with a bias and no negative results, of rows that `?` counts.
+    fn text(&self) -> String {
+        let [k, n] = self.sizes;
+        let (made, ty, map) = self.weights.text(self.sizes);
+        let given = if matches!(self.weights, Weights::Input { .. }) { format!(", %w: {ty}") } else { String::new() };
+        let start = match self.is_filled {
+            true => format!("linalg.fill ins(%none : f32) outs(%o : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>"),
+            false => {
+                format!("linalg.broadcast ins(%b : tensor<{n}xf32>) outs(%o : tensor<?x{n}xf32>) dimensions = [0]")
+            }
+        };
+        format!(
+            r#"func.func @main(%x: tensor<?x{k}xf32>, %b: tensor<{n}xf32>{given}) -> tensor<?x{n}xf32> {{
 %zero = arith.constant 0 : index
 %none = arith.constant 0.0 : f32
-%rows = tensor.dim %x, %zero : tensor<?x{TERMS}xf32>
+%rows = tensor.dim %x, %zero : tensor<?x{k}xf32>
 {made}%o = tensor.empty(%rows) : tensor<?x{n}xf32>
-%c = linalg.fill ins(%none : f32) outs(%o : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
-%p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> {map}>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}} ins(%x, %w : tensor<?x{TERMS}xf32>, {ty}) outs(%c : tensor<?x{n}xf32>) {{
+%c = {start}
+%p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> {map}>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}} ins(%x, %w : tensor<?x{k}xf32>, {ty}) outs(%c : tensor<?x{n}xf32>) {{
 ^bb0(%a: f32, %f: f32, %z: f32):
   %q = arith.mulf %a, %f : f32
   %t = arith.addf %z, %q : f32
@@ -131,29 +142,38 @@ fn source(weights: Weights, n: usize) -> String {
 return %r : tensor<?x{n}xf32>
 }}
 "#
-    )
+        )
+    }
+
+    fn inputs(&self, rows: usize) -> Vec<runtime::HostTensor> {
+        let [k, n] = self.sizes;
+        let own = |shape: [usize; 2], elements: &[f32]| f32s(&shape.map(|size| size as u64), elements);
+        let given = match self.weights {
+            Weights::Input { transposed: false } => Some(own([k, n], &ramp(k * n))),
+            Weights::Input { transposed: true } => Some(own([n, k], &ramp(k * n))),
+            _ => None,
+        };
+        let shared = [own([rows, k], &ramp(MOST * k)[..rows * k]), f32s(&[n as u64], &ramp(n))];
+        shared.into_iter().chain(given).collect()
+    }
+
+    /// Dispatches for so many rows.
+    fn dispatches(&self, rows: usize) -> u64 {
+        let is_apart = matches!(self.weights, Weights::Bytes | Weights::Nibbles) && rows != 1;
+        1 + u64::from(is_apart) + u64::from(!self.is_filled)
+    }
 }
 
 /// Compares the product of each number of rows with the first rows of the reference.
-fn check(weights: Weights, n: usize, all: &[usize]) {
-    let text = source(weights, n);
-    let (k, columns) = (TERMS as u64, n as u64);
-    let inputs = |rows: usize| {
-        let x = f32s(&[rows as u64, k], &ramp(MOST * TERMS)[..rows * TERMS]);
-        let given = match weights {
-            Weights::Input { transposed: false } => Some(f32s(&[k, columns], &ramp(TERMS * n))),
-            Weights::Input { transposed: true } => Some(f32s(&[columns, k], &ramp(TERMS * n))),
-            _ => None,
-        };
-        [x, f32s(&[columns], &ramp(n))].into_iter().chain(given).collect::<Vec<_>>()
-    };
-    let [expected] = &evaluated(&text, &inputs(MOST))[..] else { panic!("one result") };
+fn check(product: &Product, all: &[usize]) {
+    let (text, [_, n]) = (product.text(), product.sizes);
+    let [expected] = &evaluated(&text, &product.inputs(MOST))[..] else { panic!("one result") };
     let expected = expected.to_bytes();
     let compare = |result: &runtime::HostTensor, rows: usize, name: &str| {
         let first = HostTensor::from_bytes(Dtype::F32, &[rows, n], &expected[..rows * n * 4]).expect("the first rows");
-        let near = Tolerance { absolute: 2e-5, relative: 2e-5 };
+        let near = Tolerance { absolute: 1e-4, relative: 2e-5 };
         approx::compare(&from_runtime(result), &first, near)
-            .unwrap_or_else(|e| panic!("{weights:?}, {rows} x {n} on {name}: {e}"));
+            .unwrap_or_else(|e| panic!("{product:?}, {rows} rows on {name}: {e}"));
     };
     let compiled = |backend: &Monopour| {
         let options = CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
@@ -164,17 +184,18 @@ fn check(weights: Weights, n: usize, all: &[usize]) {
         let program = Arc::new(compiled(&backend));
         let mut session = Session::load(&device, program, &Options::default()).expect("loads");
         for rows in all {
-            let results = session.run(&inputs(*rows)).unwrap_or_else(|e| panic!("{weights:?}, {rows} x {n}: {e}"));
+            let results =
+                session.run(&product.inputs(*rows)).unwrap_or_else(|e| panic!("{product:?}, {rows} rows: {e}"));
             compare(&results[0], *rows, backend.name());
-            assert_eq!(session.stats().counts.copies, 0, "{weights:?}, {rows} x {n}");
-            assert_eq!(session.stats().counts.dispatches, weights.dispatches(*rows), "{weights:?}, {rows} x {n}");
+            assert_eq!(session.stats().counts.copies, 0, "{product:?}, {rows} rows");
+            assert_eq!(session.stats().counts.dispatches, product.dispatches(*rows), "{product:?}, {rows} rows");
         }
         assert!(session.close().is_clean());
     }
     if let Some(backend) = Monopour::aarch64() {
         let program = compiled(&backend);
         for rows in all.iter().step_by(5) {
-            let results = backend.results(program.clone(), &inputs(*rows), 1).unwrap_or_else(|e| panic!("{e}"));
+            let results = backend.results(program.clone(), &product.inputs(*rows), 1).unwrap_or_else(|e| panic!("{e}"));
             compare(&results[0], *rows, backend.name());
         }
     }
@@ -192,7 +213,17 @@ fn any_number_of_rows_is_right() {
     for weights in forms {
         // Whole panels, and a rest that no vector divides.
         for n in [96, 37] {
-            check(weights, n, &each_rest());
+            check(&Product { weights, sizes: [40, n], is_filled: true }, &each_rest());
         }
+    }
+}
+
+/// Each term updates the result in memory, or each block of them does.
+#[test]
+fn any_number_of_rows_is_right_in_place() {
+    let rows = [1, 2, 16, 17, 18, 20, 23, 27, 28, 29, 33, 100, 130];
+    let forms = [Weights::Constant, Weights::Input { transposed: false }, Weights::Input { transposed: true }];
+    for (weights, is_filled) in forms.into_iter().flat_map(|weights| [(weights, false), (weights, true)]) {
+        check(&Product { weights, sizes: [600, 96], is_filled }, &rows);
     }
 }

@@ -563,12 +563,14 @@ impl<'c> Emit<'c> {
     }
 
     fn dynamic_segments(&mut self, l: &Loop<'c>, sizes: &[i64]) -> Vec<Segment<'c>> {
-        let Bound::Dynamic(extent) = self.extent(l) else { return vec![] };
-        let (mut from, mut out) = (Bound::Static(0), vec![]);
+        let (extent, mut from, mut out) = (self.iterations(l), Bound::Static(0), vec![]);
         for size in sizes {
-            let step = self.index(*size);
-            let rest = self.op(ops::arith::REMUI, &[extent, step], Type::index(self.cx));
-            let to = Bound::Dynamic(self.op(ops::arith::SUBI, &[extent, rest], Type::index(self.cx)));
+            let left = match from {
+                Bound::Static(_) => extent,
+                Bound::Dynamic(from) => self.op(ops::arith::SUBI, &[extent, from], extent.ty()),
+            };
+            let rest = self.op_with(ops::arith::REMUI, left, *size);
+            let to = Bound::Dynamic(self.op(ops::arith::SUBI, &[extent, rest], extent.ty()));
             out.push(Segment { from, to, step: *size });
             from = to;
         }
