@@ -26,6 +26,9 @@ const HALF_BITS: i64 = 256;
 const CACHE_WAY_BYTES: i64 = 4096;
 /// Lines of a set.
 const CACHE_WAYS: i64 = 8;
+/// Rows at a time where their number is not known: 14 are as fast (1024 x 2816), or slower where a task's rows and panels of 2816
+/// terms fill the second-level cache (1.2 to 1.7 times, in a model).
+const UNKNOWN_ROWS: i64 = 8;
 /// Least iterations of a vector loop.
 const MIN_EXTENT: i64 = 4;
 
@@ -210,7 +213,7 @@ fn tile(nest: &Nest, choice: &mut Choice, cpu: &CpuTarget) {
     let shares = longest(&mut (0..nest.loops.len()).rev().filter(shared));
     let rows = shares.or_else(|| longest(&mut (0..nest.loops.len()).rev().filter(apart)));
     let room = if shares.is_some() { room } else { room.min(2 * CHAINS) };
-    let available = rows.map_or(1, |d| nest.loops[d].extent.unwrap_or(8));
+    let available = rows.map_or(1, |d| nest.loops[d].extent.unwrap_or(UNKNOWN_ROWS));
     // The filter of overlapping windows is in registers besides, one of each step.
     let window = shares.filter(|d| choice.dots.is_none() && windows::overlapping(nest, *d).is_some());
     let filter = window.and_then(|_| windows::steps_of(nest));
@@ -219,8 +222,8 @@ fn tile(nest: &Nest, choice: &mut Choice, cpu: &CpuTarget) {
     let wanted = if available >= 4 || choice.pack.is_some() { 2 } else { 8.min(room) / available.max(1) };
     choice.registers = fitting(wanted.max(1), extent, choice.lanes);
     let most = rows.map_or(1, |d| (room / choice.registers).min(most_rows(nest, d, choice.dim)));
-    // Of many rows as many as there are registers; the rest is half as many, and so on.
-    let at_once = |d: usize| if nest.loops[d].extent.is_some() { even(available, most) } else { most };
+    // Of an unknown number they cannot be spread; the rest is half as many, and so on.
+    let at_once = |d: usize| if nest.loops[d].extent.is_some() { even(available, most) } else { most.min(available) };
     choice.rows = rows.map(|d| (d, at_once(d))).filter(|(_, n)| *n > 1);
     if choice.dots.is_some() {
         return;
