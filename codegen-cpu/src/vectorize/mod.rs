@@ -17,6 +17,7 @@
 //!
 //! Ensures: a declined op is left as it is, for scalar loops. Outputs without a reduction along the vector loop get their
 //! terms in the order of the loops; the others in an order that follows from the shape and the target alone.
+//! A product whose number of rows is not known is code of its own for few rows and for many, where their plans differ.
 //! Limits: subscripts that are sums of loops; bodies of `arith` and `math`, and of loads where nothing is summed; no `i1` in
 //! memory; reductions along the vector loop by one associative and commutative op.
 //!
