@@ -2,7 +2,8 @@
 //! and a single row computes its weights as it reads them.
 
 use crate::backend::{Monopour, from_runtime};
-use crate::host::{evaluated, f32s, ramp};
+use crate::host::{evaluated, f32s, ramp, raw};
+use monopour::program::DType;
 use monopour::runtime::{self, Device, DeviceChoice, Options, Session};
 use monopour::{CompileOptions, compile};
 use monopour_testkit::approx::{self, Tolerance};
@@ -225,5 +226,46 @@ fn any_number_of_rows_is_right_in_place() {
     let forms = [Weights::Constant, Weights::Input { transposed: false }, Weights::Input { transposed: true }];
     for (weights, is_filled) in forms.into_iter().flat_map(|weights| [(weights, false), (weights, true)]) {
         check(&Product { weights, sizes: [600, 96], is_filled }, &rows);
+    }
+}
+
+/// Sums of products of bytes, which CPUs add in groups.
+#[test]
+fn any_number_of_rows_of_bytes_is_exact() {
+    let (k, n) = (44, 80);
+    let bytes = |count: usize, by: usize| (0..count).map(move |i| (i * by % 251) as u8);
+    let weights = constant("%w", &format!("tensor<{k}x{n}xi8>"), bytes(k * n, 37));
+    let text = format!(
+        r#"func.func @main(%x: tensor<?x{k}xi8>) -> tensor<?x{n}xi32> {{
+%zero = arith.constant 0 : index
+%none = arith.constant 0 : i32
+%rows = tensor.dim %x, %zero : tensor<?x{k}xi8>
+{weights}%o = tensor.empty(%rows) : tensor<?x{n}xi32>
+%c = linalg.fill ins(%none : i32) outs(%o : tensor<?x{n}xi32>) -> tensor<?x{n}xi32>
+%p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}} ins(%x, %w : tensor<?x{k}xi8>, tensor<{k}x{n}xi8>) outs(%c : tensor<?x{n}xi32>) {{
+^bb0(%a: i8, %f: i8, %z: i32):
+  %d = arith.extui %a : i8 to i32
+  %g = arith.extsi %f : i8 to i32
+  %q = arith.muli %d, %g : i32
+  %t = arith.addi %z, %q : i32
+  linalg.yield %t : i32
+}} -> tensor<?x{n}xi32>
+return %p : tensor<?x{n}xi32>
+}}
+"#
+    );
+    let input = |rows: usize| raw(DType::I8, &[rows as u64, k as u64], &bytes(rows * k, 59).collect::<Vec<_>>());
+    let [expected] = &evaluated(&text, &[input(MOST)])[..] else { panic!("one result") };
+    let expected = expected.to_bytes();
+    let device = Device::open(&DeviceChoice::Cpu).expect("there is always a CPU");
+    for backend in std::iter::once(Monopour::cpu()).chain(Monopour::lower_cpus()) {
+        let options = CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
+        let program = compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}")).program;
+        let mut session = Session::load(&device, Arc::new(program), &Options::default()).expect("loads");
+        for rows in each_rest() {
+            let results = session.run(&[input(rows)]).unwrap_or_else(|e| panic!("{rows} rows: {e}"));
+            assert_eq!(results[0].data(), &expected[..rows * n * 4], "{rows} rows on {}", backend.name());
+        }
+        assert!(session.close().is_clean());
     }
 }
