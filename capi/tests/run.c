@@ -153,7 +153,7 @@ static void expect_results(const monopour_run *run, uint64_t timeout_ms) {
 
 /* Several runs in flight, a run over frames, a timeout, a cancelled run. */
 static void run_in_flight(monopour_session *session) {
-  const int64_t turns = 1, many = 1000000;
+  const int64_t turns = 1, many = 1000000000;
   monopour_tensor inputs[2];
   monopour_run *runs[3], *run = NULL;
   monopour_results *results = NULL;
