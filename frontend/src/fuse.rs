@@ -197,12 +197,10 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
             let Some(producer) = source.defining_op().filter(stays) else { continue };
             let stored = |v: &Value| v.defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
             let weights = producer.operands()[..linalg::num_inputs(producer)].iter().all(stored);
-            let is_packed =
-                unpacks && source == *value && products::contraction_loops(op).is_some() && shrinks(producer);
-            let is_widened =
-                !unpacks && weights && source == *value && linalg::is_extension(producer) && is_product(op);
-            let is_fused =
-                AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) || is_packed || is_widened;
+            // Of a GPU's products those that shrink, of a CPU's those that are just extended.
+            let is_narrow = if unpacks { shrinks(producer) } else { weights && linalg::is_extension(producer) };
+            let is_part = is_narrow && source == *value && products::contraction_loops(op).is_some();
+            let is_fused = AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) || is_part;
             if is_fused && !is_apart {
                 continue;
             }
@@ -222,11 +220,6 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
 /// Whether an op computes floats of fewer bytes elementwise, without `linalg.index`.
 fn shrinks(op: Op) -> bool {
     linalg::is_elementwise(op) && packed_factors::shrinks(op) && op.find_all(ops::linalg::INDEX).is_empty()
-}
-
-/// Whether an op is a product of matrices.
-fn is_product(op: Op) -> bool {
-    products::contraction_loops(op).is_some()
 }
 
 /// Whether each element is read at one point: all loops of several iterations index it.

@@ -110,7 +110,7 @@ impl<'c> Form<'c> {
         let depth = found.k.iter().map(|d| extents[*d]).fold(1, i64::saturating_mul);
         let rows = found.m.iter().map(|d| extents[*d].max(0)).fold(1, i64::saturating_mul);
         let held = |rows: i64| depth.saturating_mul(rows + width).saturating_mul(i64::from(bits(main) / 8));
-        // Of all rows, as of those of a task.
+        // Tasks read the rows of their own: more rows than a task has do not fill the cache.
         let fills_cache = [rows, rows.min(kernel_cpu::TASK_SIDE)]
             .map(held)
             .into_iter()

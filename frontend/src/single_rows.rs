@@ -14,7 +14,7 @@
 //! computed before the product, into memory. A language model that takes any number of tokens takes one in most of its runs.
 //!
 //! Requires: no dispatches yet. Ensures: the same values, up to the order of a product's terms.
-//! Limits: weights of constants, not just extended (fusion leaves these to the product); known sizes of all other loops.
+//! Limits: weights of constants, not those that are just extended (fusion makes these a part of the product); known sizes of all other loops.
 
 use crate::{linalg, products};
 use monopour_ir::typed::arith::CmpIPredicate;
@@ -208,7 +208,8 @@ fn computed(factor: Value<'_>) -> Option<Vec<Op<'_>>> {
     let of_constants = inputs > 0 && maker.operands()[..inputs].iter().all(stored);
     let pointwise = linalg::parallel_loops(maker).is_some_and(|loops| loops.iter().all(|parallel| *parallel));
     let is_known = chain.iter().all(|op| op.num_results() == 1 && op.result(0).ty().static_size_bytes().is_some());
-    (of_constants && pointwise && is_known && !linalg::is_extension(maker)).then_some(chain)
+    let stays = matches!(chain[..], [only] if linalg::is_extension(only));
+    (of_constants && pointwise && is_known && !stays).then_some(chain)
 }
 
 /// The type with one element along each dimension of unknown size.

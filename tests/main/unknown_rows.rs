@@ -269,3 +269,61 @@ return %p : tensor<?x{n}xi32>
         assert!(session.close().is_clean());
     }
 }
+
+/// A batch and rows of unknown numbers, and a residual of them: a single row of all is one dispatch, which computes its weights. So
+/// do weights of f16 that are transposed once they are extended.
+#[test]
+fn a_single_row_of_a_batch_computes_its_weights() {
+    let (k, n) = (40, 48);
+    let (x, p, w) = (format!("tensor<?x?x{k}xf32>"), format!("tensor<?x?x{n}xf32>"), format!("tensor<{k}x{n}xf32>"));
+    let (bytes, ..) = Weights::Bytes.text([k, n]);
+    let (halves, wide, _) = Weights::Half.text([n, k]);
+    let turned = format!(
+        "{}%u = tensor.empty() : {w}\n%w = linalg.transpose ins(%wide : {wide}) outs(%u : {w}) permutation = [1, 0]\n",
+        halves.replace("%w =", "%wide =")
+    );
+    for weights in [bytes, turned] {
+        let text = format!(
+            r#"func.func @main(%x: {x}, %r: {p}) -> {p} {{
+%zero = arith.constant 0 : index
+%one = arith.constant 1 : index
+%none = arith.constant 0.0 : f32
+%batch = tensor.dim %x, %zero : {x}
+%rows = tensor.dim %x, %one : {x}
+{weights}%o = tensor.empty(%batch, %rows) : {p}
+%c = linalg.fill ins(%none : f32) outs(%o : {p}) -> {p}
+%p = linalg.generic {{indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}} ins(%x, %w : {x}, {w}) outs(%c : {p}) {{
+^bb0(%a: f32, %f: f32, %z: f32):
+  %q = arith.mulf %a, %f : f32
+  %t = arith.addf %z, %q : f32
+  linalg.yield %t : f32
+}} -> {p}
+%y = linalg.add ins(%r, %p : {p}, {p}) outs(%o : {p}) -> {p}
+return %y : {p}
+}}
+"#
+        );
+        let device = Device::open(&DeviceChoice::Cpu).expect("there is always a CPU");
+        for backend in std::iter::once(Monopour::cpu()).chain(Monopour::lower_cpus()) {
+            let options =
+                CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
+            let program =
+                compile(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}\n{text}")).program;
+            let mut session = Session::load(&device, Arc::new(program), &Options::default()).expect("loads");
+            for [batch, rows] in [[1, 1], [2, 1], [1, 5], [3, 7], [1, 40], [0, 1]] {
+                let of = |last: usize| f32s(&[batch as u64, rows as u64, last as u64], &ramp(batch * rows * last));
+                let inputs = [of(k), of(n)];
+                let results = session.run(&inputs).unwrap_or_else(|e| panic!("{batch} x {rows}: {e}"));
+                let near = Tolerance { absolute: 1e-4, relative: 2e-5 };
+                approx::compare(&from_runtime(&results[0]), &evaluated(&text, &inputs)[0], near)
+                    .unwrap_or_else(|e| panic!("{batch} x {rows} on {}: {e}", backend.name()));
+                let counts = session.stats().counts;
+                assert_eq!(counts.copies, 0, "{batch} x {rows}");
+                if batch * rows == 1 {
+                    assert_eq!(counts.dispatches, 1, "on {}", backend.name());
+                }
+            }
+            assert!(session.close().is_clean());
+        }
+    }
+}

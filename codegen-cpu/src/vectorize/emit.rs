@@ -2,7 +2,7 @@
 
 use super::instructions;
 use super::nest::{Access, Loop, Operand, Panel};
-use super::segments::{Bound, Segment, overlapping_segments, static_segments};
+use super::segments::{Bound, Segment};
 use monopour_ir::ops;
 use monopour_ir::typed::arith::{CmpFPredicate, CmpIPredicate};
 use monopour_ir::{
@@ -542,39 +542,6 @@ impl<'c> Emit<'c> {
                 Bound::Dynamic(self.op(ops::memref::DIM, &[l.witness.0, dim], Type::index(self.cx)))
             }
         }
-    }
-
-    /// Splits a loop into segments: as much as possible in steps of `sizes[0]`, of the rest as much as possible in steps of
-    /// `sizes[1]`, and so on; the last size is 1.
-    pub(super) fn segments(&mut self, l: &Loop<'c>, sizes: &[i64]) -> Vec<Segment<'c>> {
-        match l.extent {
-            Some(extent) => static_segments(extent, sizes),
-            None => self.dynamic_segments(l, sizes),
-        }
-    }
-
-    /// As [`Self::segments`], of a loop whose iterations may run twice: the last step may begin before the end of the one
-    /// before it. Steps shorter than `least` cost as much as one of it.
-    pub(super) fn segments_twice(&mut self, l: &Loop<'c>, sizes: &[i64], least: i64) -> Vec<Segment<'c>> {
-        match l.extent {
-            Some(extent) => overlapping_segments(extent, sizes, least),
-            None => self.dynamic_segments(l, sizes),
-        }
-    }
-
-    fn dynamic_segments(&mut self, l: &Loop<'c>, sizes: &[i64]) -> Vec<Segment<'c>> {
-        let (extent, mut from, mut out) = (self.iterations(l), Bound::Static(0), vec![]);
-        for size in sizes {
-            let left = match from {
-                Bound::Static(_) => extent,
-                Bound::Dynamic(from) => self.op(ops::arith::SUBI, &[extent, from], extent.ty()),
-            };
-            let rest = self.op_with(ops::arith::REMUI, left, *size);
-            let to = Bound::Dynamic(self.op(ops::arith::SUBI, &[extent, rest], extent.ty()));
-            out.push(Segment { from, to, step: *size });
-            from = to;
-        }
-        out
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) enum Bound<'c> {
 }
 
 /// As much as possible in steps of the first size, of the rest as much as possible in steps of the second, and so on.
-pub(super) fn static_segments<'c>(extent: i64, sizes: &[i64]) -> Vec<Segment<'c>> {
+fn static_segments<'c>(extent: i64, sizes: &[i64]) -> Vec<Segment<'c>> {
     let (mut from, mut out) = (0, vec![]);
     for size in sizes {
         let to = from + (extent - from) / size * size;
@@ -44,7 +44,7 @@ pub(super) fn static_segments<'c>(extent: i64, sizes: &[i64]) -> Vec<Segment<'c>
 }
 
 /// As [`static_segments`], with one step that overlaps the one before it for a rest of several short ones.
-pub(super) fn overlapping_segments<'c>(extent: i64, sizes: &[i64], least: i64) -> Vec<Segment<'c>> {
+fn overlapping_segments<'c>(extent: i64, sizes: &[i64], least: i64) -> Vec<Segment<'c>> {
     // Steps down to `size`, then the shortest step that covers the rest.
     let with_overlap = |size: &i64| {
         let longer: Vec<i64> = sizes.iter().copied().filter(|s| s >= size).collect();
@@ -63,6 +63,39 @@ pub(super) fn overlapping_segments<'c>(extent: i64, sizes: &[i64], least: i64) -
 }
 
 impl<'c> Emit<'c> {
+    /// Splits a loop into segments: as much as possible in steps of `sizes[0]`, of the rest as much as possible in steps of
+    /// `sizes[1]`, and so on; the last size is 1.
+    pub(super) fn segments(&mut self, l: &Loop<'c>, sizes: &[i64]) -> Vec<Segment<'c>> {
+        match l.extent {
+            Some(extent) => static_segments(extent, sizes),
+            None => self.dynamic_segments(l, sizes),
+        }
+    }
+
+    /// As [`Self::segments`], of a loop whose iterations may run twice: the last step may begin before the end of the one
+    /// before it. Steps shorter than `least` cost as much as one of it.
+    pub(super) fn segments_twice(&mut self, l: &Loop<'c>, sizes: &[i64], least: i64) -> Vec<Segment<'c>> {
+        match l.extent {
+            Some(extent) => overlapping_segments(extent, sizes, least),
+            None => self.dynamic_segments(l, sizes),
+        }
+    }
+
+    fn dynamic_segments(&mut self, l: &Loop<'c>, sizes: &[i64]) -> Vec<Segment<'c>> {
+        let (extent, mut from, mut out) = (self.iterations(l), Bound::Static(0), vec![]);
+        for size in sizes {
+            let left = match from {
+                Bound::Static(_) => extent,
+                Bound::Dynamic(from) => self.op(ops::arith::SUBI, &[extent, from], extent.ty()),
+            };
+            let rest = self.op_with(ops::arith::REMUI, left, *size);
+            let to = Bound::Dynamic(self.op(ops::arith::SUBI, &[extent, rest], extent.ty()));
+            out.push(Segment { from, to, step: *size });
+            from = to;
+        }
+        out
+    }
+
     /// Segments of a loop of unknown extent whose iterations may run twice: as [`Self::segments`], but a rest that is longer than
     /// the next size is one step more, which begins so much before the end (the second value) that it fits.
     pub(super) fn segments_to_end(&mut self, l: &Loop<'c>, sizes: &[i64]) -> (Vec<Segment<'c>>, Value<'c>) {
