@@ -95,6 +95,7 @@ mod specialize;
 mod split_division;
 mod split_k;
 mod split_reduction;
+mod stored_order;
 mod target;
 pub mod tile;
 mod transforms;

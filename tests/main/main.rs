@@ -4,6 +4,7 @@ mod attention;
 mod backend;
 mod bad;
 mod barriers;
+mod block_weights;
 mod checks;
 mod cli;
 mod convolutions;

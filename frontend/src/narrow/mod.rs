@@ -30,7 +30,7 @@ mod factor;
 mod unsigned;
 
 use crate::import::WeightTable;
-use crate::{linalg, products};
+use crate::{linalg, products, stored_order};
 use factor::{Factor, Narrow, Raw, Zero, filled, fits_i16, of_element};
 use monopour_ir::typed::linalg::{IteratorType, Operands, fill, generic, iterator_types_attr};
 use monopour_ir::{
@@ -48,7 +48,9 @@ use std::collections::HashMap;
 pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Result<(), Diagnostics> {
     run_passes(module.op(), "builtin.module(func.func(linalg-generalize-named-ops))")?;
     let one_sign = cpu.arch == "x86_64";
-    let (rw, done, unsigned) = (Rewriter::new(module.context()), HashMap::new(), HashMap::new());
+    let (mut rw, done, unsigned) = (Rewriter::new(module.context()), HashMap::new(), HashMap::new());
+    // A transpose hides weights from the product.
+    stored_order::run(module, &mut rw)?;
     let mut narrowing = Narrowing { weights, rw, done, one_sign, unsigned };
     for op in module.op().find_all(ops::linalg::GENERIC) {
         if is_product(op, |ty| ty.integer_width() == Some(32)) {

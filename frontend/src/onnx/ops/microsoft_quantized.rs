@@ -1,5 +1,6 @@
 //! Quantised ops of com.microsoft.
 
+use super::block_weights::{Blocks, Zeros};
 use super::compare::convert;
 use super::products::matmul;
 use super::quantization::{columns, dynamic, rows, saturated, shifted};
@@ -9,7 +10,7 @@ use crate::onnx::Results;
 use crate::onnx::operand::Operand;
 use crate::onnx::predicate::CmpF;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::{Builder, DataType, Expr, Failure, LoopKind, NodeContext, Registry, Structured, structured};
+use crate::onnx::{Builder, DataType, Expr, Failure, NodeContext, Registry, structured};
 use monopour_ir::{Value, ops};
 
 pub(super) fn register(registry: &mut Registry) {
@@ -195,34 +196,14 @@ fn matmul_integer_to_float<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) ->
     Ok(vec![scaled(b, &product, [&x_scale, &y_scale], cx.optional(6))?])
 }
 
-/// Weights of a few bits, in blocks along the rows with a scale each.
-struct Packed {
-    columns: i64,
-    depth: i64,
-    bits: i64,
-    block: i64,
-}
-
-impl Packed {
-    fn blocks(&self) -> i64 {
-        (self.depth + self.block - 1) / self.block
-    }
-    fn per_byte(&self) -> i64 {
-        8 / self.bits
-    }
-    /// Bytes of a column's zero points.
-    fn zero_bytes(&self) -> i64 {
-        (self.blocks() + self.per_byte() - 1) / self.per_byte()
-    }
-}
-
 fn matmul_n_bits<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
     let (x, packed) = (cx.operand(0)?, cx.operand(1)?);
-    let layout = Packed {
+    let layout = Blocks {
         columns: cx.int("N", 0)?,
         depth: cx.int("K", 0)?,
         bits: cx.int("bits", 4)?,
         block: cx.int("block_size", 0)?,
+        signed: false,
     };
     let right = matches!(layout.bits, 2 | 4 | 8) && layout.block > 0 && layout.block % layout.per_byte() == 0;
     if !right || layout.columns < 1 || layout.depth < 1 || packed.dtype != DataType::U8 {
@@ -231,7 +212,13 @@ fn matmul_n_bits<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'
     if cx.optional(4).is_some() {
         return Err("group indices are not supported".into());
     }
-    let weights = unpacked(b, cx, &layout)?;
+    // Zero points are packed too, or floats.
+    let zeros = match cx.optional(3) {
+        Some(zeros) if zeros.dtype == DataType::U8 => layout.zeros(zeros),
+        Some(zeros) => Zeros::Each(zeros.clone()),
+        None => Zeros::All(2f64.powi(layout.bits as i32 - 1)),
+    };
+    let weights = layout.floats(b, [packed, cx.operand(2)?], &zeros, x.dtype)?;
     let depth = [Dim::constant(layout.columns), Dim::constant(layout.depth)];
     let weights = if weights.shape[1] == depth[1] {
         weights
@@ -251,64 +238,4 @@ fn matmul_n_bits<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'
     let product = b.products([left, right], lead + 2, x.dtype, (&shape, &result))?;
     let Some(bias) = cx.optional(5) else { return Ok(vec![product]) };
     Ok(vec![b.elementwise_of_shape(&[&product, bias], x.dtype, shape, |b, e| add(b, e[0], e[1]))?])
-}
-
-/// The weights as floats: columns first.
-fn unpacked<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>, layout: &Packed) -> Result<Operand<'c>, Failure> {
-    let dtype = cx.operand(0)?.dtype;
-    let number = Dim::constant;
-    let (columns, blocks, per_byte) = (layout.columns, layout.blocks(), layout.per_byte());
-    let shape = [columns, blocks, layout.block / per_byte, per_byte].map(number);
-    let bytes = b.reshaped(cx.operand(1)?, &shape[..3])?;
-    let scales = b.reshaped(cx.operand(2)?, &shape[..2])?;
-    let zeros = cx.optional(3).cloned();
-    let loops = |n: usize| (0..n).map(Expr::Loop).collect::<Vec<_>>();
-    let mut inputs = vec![(b.value(&bytes)?, loops(3)), (b.value(&scales)?, loops(2))];
-    // Zero points are packed too, or floats.
-    let is_packed = zeros.as_ref().is_some_and(|z| z.dtype == DataType::U8);
-    let mut packed_zeros = None;
-    if let Some(zeros) = &zeros {
-        let width = if is_packed { layout.zero_bytes() } else { blocks };
-        let zeros = b.reshaped(zeros, &[number(columns), number(width)])?;
-        let value = b.value(&zeros)?;
-        if is_packed {
-            packed_zeros = Some(value);
-        } else {
-            inputs.push((value, loops(2)));
-        }
-    }
-    let out = b.empty(dtype, &shape)?;
-    let op = Structured { loops: vec![LoopKind::Parallel; 4], inputs, outputs: vec![(out, loops(4))] };
-    let value = b.structured(&op, |b, e| {
-        let at = (0..4).map(|d| b.loop_index(d)).collect::<Result<Vec<_>, _>>()?;
-        let quantised = bits(b, e[0], at[3], layout)?;
-        let zero = match packed_zeros {
-            Some(zeros) => {
-                let per_byte = like(b, at[1], per_byte as f64);
-                let byte = div(b, at[1], per_byte)?;
-                let within = b.binary(ops::arith::REMSI, at[1], per_byte)?;
-                let byte = b.read(zeros, &[at[0], byte])?;
-                let zero = bits(b, byte, within, layout)?;
-                convert(b, DataType::U8, DataType::F32, zero)?
-            }
-            None if zeros.is_some() => convert(b, dtype, DataType::F32, e[2])?,
-            None => b.number(monopour_ir::Type::f32(b.context()), 2f64.powi(layout.bits as i32 - 1)),
-        };
-        let value = convert(b, DataType::U8, DataType::F32, quantised)?;
-        let (value, scale) = (sub(b, value, zero)?, convert(b, dtype, DataType::F32, e[1])?);
-        let value = mul(b, value, scale)?;
-        Ok(vec![convert(b, DataType::F32, dtype, value)?])
-    })?[0];
-    let apart = Operand::value(dtype, shape.to_vec(), value);
-    b.reshaped(&apart, &[number(columns), number(blocks * layout.block)])
-}
-
-/// The integer at a place within a byte, the lowest bits first.
-fn bits<'c>(b: &mut Builder<'c>, byte: Value<'c>, at: Value<'c>, layout: &Packed) -> Made<'c> {
-    let at = b.op(ops::arith::INDEX_CAST, &[at], byte.ty())?;
-    let width = b.int(byte.ty(), layout.bits);
-    let by = mul(b, at, width)?;
-    let moved = b.binary(ops::arith::SHRUI, byte, by)?;
-    let mask = b.int(byte.ty(), (1 << layout.bits) - 1);
-    b.binary(ops::arith::ANDI, moved, mask)
 }

@@ -5,6 +5,7 @@ use super::registry::Registry;
 mod activations;
 mod attention;
 mod bits;
+mod block_weights;
 mod causal;
 mod cells;
 mod compare;

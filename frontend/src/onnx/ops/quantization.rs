@@ -1,5 +1,6 @@
 //! Quantisation: floats as scaled integers, and operations on these.
 
+use super::block_weights::dequantised;
 use super::compare::{cast_to, convert};
 use super::convolution::{Windows, convolve, kernel};
 use super::products::matmul;
@@ -177,9 +178,16 @@ fn quantize_linear<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results
 }
 
 fn dequantize_linear<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let (x, scale) = (cx.operand(0)?, cx.operand(1)?);
+    let to = cx.data_type("output_dtype")?.unwrap_or(scale.dtype);
+    if wide(scale.dtype) == DataType::F32 && x.rank() > 1 {
+        let block = if scale.rank() == x.rank() { cx.int("block_size", 0)?.max(0) } else { 0 };
+        if let Some(weights) = dequantised(b, cx, (cx.axis_attribute(1, x.rank())?, block), to)? {
+            return Ok(vec![weights]);
+        }
+    }
     let parts = parts(b, cx)?;
     let (from, scale) = (parts.x.dtype, parts.scale.dtype);
-    let to = cx.data_type("output_dtype")?.unwrap_or(scale);
     let sum = wide(scale);
     let operands: Vec<&Operand> = [&parts.x, &parts.scale].into_iter().chain(&parts.zero).collect();
     let result = b.elementwise_of_shape(&operands, to, parts.x.shape.clone(), |b, e| {
