@@ -33,9 +33,9 @@
 
 use crate::fuse_form::Rules;
 use crate::{
-    early_scales, fuse_form, fuse_limits, grouped_rows, joined_halves, linalg, merged_reductions, odd_products,
-    packed_factors, products, rounded_weights, several_results, siblings, side_by_side, single_rows, sliced_transposes,
-    softmax_maximum, specialize, split_division, split_k, split_reduction, stored_order, turned,
+    computed_tables, early_scales, fuse_form, fuse_limits, grouped_rows, joined_halves, linalg, merged_reductions,
+    odd_products, packed_factors, products, rounded_weights, several_results, siblings, side_by_side, single_rows,
+    sliced_transposes, softmax_maximum, specialize, split_division, split_k, split_reduction, stored_order, turned,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -121,6 +121,7 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
 /// What makes fusion find more.
 fn prepare<'c>(module: &'c Module<'c>, on_cpu: bool, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     stored_order::run(module, rw)?;
+    computed_tables::run(module, rw)?;
     split_division::run(module, rw)?;
     early_scales::run(module, rw)?;
     joined_halves::run(module, rw)?;

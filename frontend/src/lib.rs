@@ -42,6 +42,7 @@ mod block_graph;
 pub mod borders;
 mod channel_lanes;
 pub mod collapse_lines;
+mod computed_tables;
 mod deviation;
 mod dispatch;
 mod early_scales;

@@ -76,7 +76,7 @@ fn stored<'c>(mut value: Value<'c>) -> Option<(Value<'c>, Vec<usize>)> {
 }
 
 /// Whether an op computes each element of constants.
-fn is_computed(op: Op) -> bool {
+pub(crate) fn is_computed(op: Op) -> bool {
     let inputs = if op.is(ops::linalg::GENERIC) { linalg::num_inputs(op) } else { 0 };
     let constant = |v: &Value| v.defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
     let pointwise = || linalg::parallel_loops(op).is_some_and(|loops| loops.iter().all(|parallel| *parallel));

@@ -3,12 +3,13 @@
 
 use crate::backend::Monopour;
 use crate::onnx::{from_f32, input, node};
-use monopour::onnx::proto::{GraphProto, ModelProto, TensorProto};
+use monopour::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 use monopour::onnx::{DataType, Model};
 use monopour::{CompileOptions, compile_onnx};
 use monopour_testkit::device::full_is_asked_for;
 use monopour_testkit::onnx::{floats, graph, model_of, opset, with_int};
 use monopour_testkit::suite::Backend;
+use monopour_testkit::{Data, Dtype, HostTensor};
 use prost::Message;
 use std::path::Path;
 
@@ -211,6 +212,151 @@ fn zero_points_of_few_bits_are_read_as_bytes() {
             let program = compile_onnx(&model, &options).expect("compiles").program;
             let bytes = program.constants.iter().filter(|constant| constant.shape == [COLUMNS as u64, blocks as u64]);
             assert_eq!(bytes.count(), 2, "scales and zero points, one each for a block");
+        }
+    }
+}
+
+/// Constants, the nodes that read lines of a table of them at `i`, and its elements.
+struct Table {
+    name: &'static str,
+    constants: Vec<TensorProto>,
+    nodes: Vec<NodeProto>,
+    number: fn(usize) -> f64,
+}
+
+const LINES: usize = 40;
+/// An odd number of blocks.
+const WIDTH: usize = 3 * BLOCK;
+
+fn integer(i: usize) -> i64 {
+    (i * 37 % 251) as i64
+}
+fn zero(block: usize) -> i64 {
+    integer(block * 5 + 3)
+}
+fn nibble(i: usize) -> f64 {
+    ((integer(i) & 15) - (zero(i / BLOCK) & 15)) as f64 * f64::from(Stored::scale(i / BLOCK))
+}
+fn byte(i: usize) -> f64 {
+    (integer(i) % 256 - 128) as f64 * f64::from(Stored::scale(i / WIDTH))
+}
+fn half(i: usize) -> f64 {
+    1.0 + (i * 37 % 1024) as f64 / 1024.0
+}
+/// 4 bits with a sign, in blocks of lines, whose scales and zero points are those of a column: what a line is made of.
+fn signed_nibble(i: usize) -> f64 {
+    let sign = |integer: i64| ((integer & 15) ^ 8) - 8;
+    let block = i / WIDTH / 8 * WIDTH + i % WIDTH;
+    (sign(integer(i)) - sign(zero(block))) as f64 * f64::from(Stored::scale(block))
+}
+
+fn constant(name: &str, dtype: DataType, dims: &[usize], raw_data: Vec<u8>) -> TensorProto {
+    let (dims, data_type) = (dims.iter().map(|size| *size as i64).collect(), dtype.number());
+    TensorProto { name: name.to_owned(), dims, data_type, raw_data: raw_data.into(), ..TensorProto::default() }
+}
+
+/// Lines of nibbles, each of whole bytes.
+fn nibbles(lines: usize, width: usize, of: impl Fn(usize) -> i64) -> Vec<u8> {
+    let nibble = |line: usize, at: usize| if at < width { of(line * width + at) & 15 } else { 0 };
+    let pair = |line: usize, at: usize| (nibble(line, at) | nibble(line, at + 1) << 4) as u8;
+    (0..lines).flat_map(|line| (0..width).step_by(2).map(move |at| (line, at))).map(|(l, at)| pair(l, at)).collect()
+}
+
+fn with_ints(node: NodeProto, attributes: &[(&str, i64)]) -> NodeProto {
+    attributes.iter().fold(node, |node, (name, value)| with_int(node, name, *value))
+}
+
+fn gathered(made: NodeProto) -> Vec<NodeProto> {
+    vec![made, with_int(node("Gather(t, i) -> y", &[]), "axis", 0)]
+}
+
+fn quantized_gather(operands: &str, attributes: &[(&str, i64)]) -> Vec<NodeProto> {
+    let node = node(&format!("GatherBlockQuantized({operands}) -> y"), &[]);
+    vec![with_ints(NodeProto { domain: "com.microsoft".to_owned(), ..node }, attributes)]
+}
+
+fn scales(dims: &[usize]) -> TensorProto {
+    let numbers: Vec<f32> = (0..dims.iter().product()).map(Stored::scale).collect();
+    floats("s", &dims.iter().map(|size| *size as i64).collect::<Vec<_>>(), &numbers)
+}
+
+fn tables() -> Vec<Table> {
+    let (blocks, count) = (WIDTH / BLOCK, LINES * WIDTH);
+    let packed = || constant("w", DataType::U4, &[LINES, WIDTH], nibbles(LINES, WIDTH, integer));
+    let in_blocks = [("axis", 1), ("block_size", BLOCK as i64)];
+    let bytes = (0..count).map(|i| (integer(i) % 256 - 128) as u8).collect();
+    let halves = (0..count).flat_map(|i| (0x3c00 + (i * 37 % 1024) as u16).to_le_bytes()).collect();
+    let of = |name, constants, nodes, number| Table { name, constants, nodes, number };
+    vec![
+        of(
+            "4 bits in blocks",
+            vec![
+                packed(),
+                scales(&[LINES, blocks]),
+                constant("z", DataType::U4, &[LINES, blocks], nibbles(1, LINES * blocks, zero)),
+            ],
+            gathered(with_ints(node("DequantizeLinear(w, s, z) -> t", &[]), &in_blocks)),
+            nibble,
+        ),
+        of(
+            "bytes with a scale for each line",
+            vec![constant("w", DataType::I8, &[LINES, WIDTH], bytes), scales(&[LINES])],
+            gathered(with_int(node("DequantizeLinear(w, s) -> t", &[]), "axis", 0)),
+            byte,
+        ),
+        of(
+            "halves",
+            vec![constant("w", DataType::F16, &[LINES, WIDTH], halves)],
+            gathered(with_int(node("Cast(w) -> t", &[]), "to", i64::from(DataType::F32.number()))),
+            half,
+        ),
+        of(
+            "bytes of two integers",
+            vec![
+                constant("w", DataType::U8, &[LINES, WIDTH / 2], nibbles(LINES, WIDTH, integer)),
+                scales(&[LINES, blocks]),
+                constant("z", DataType::U8, &[LINES, blocks.div_ceil(2)], nibbles(LINES, blocks, zero)),
+            ],
+            quantized_gather("w, i, s, z", &[("quantize_axis", 1), ("block_size", BLOCK as i64)]),
+            nibble,
+        ),
+        of(
+            "signed integers in blocks of lines",
+            vec![
+                constant("w", DataType::I4, &[LINES, WIDTH], nibbles(LINES, WIDTH, integer)),
+                scales(&[LINES / 8, WIDTH]),
+                constant("z", DataType::I4, &[LINES / 8, WIDTH], nibbles(LINES / 8, WIDTH, zero)),
+            ],
+            quantized_gather("w, i, s, z", &[("quantize_axis", 0), ("block_size", 8)]),
+            signed_nibble,
+        ),
+    ]
+}
+
+/// Lines of a table that is dequantised, or converted: those of the tokens are computed, by one dispatch.
+#[test]
+fn a_table_is_computed_where_it_is_read() {
+    let tokens = [0i64, 39, 7, 7, -1, 20];
+    for Table { name, constants, nodes, number } in tables() {
+        let inputs = vec![input("i", DataType::I32, &["tokens"])];
+        let mut proto = model_of(GraphProto { initializer: constants, ..graph(inputs, nodes, &["y"]) }, 21);
+        proto.opset_import.push(opset("com.microsoft", 1));
+        let model =
+            Model::from_bytes(&proto.encode_to_vec(), "m.onnx", Path::new("")).unwrap_or_else(|e| panic!("{e}"));
+        let data = Data::Int(tokens.to_vec());
+        let given = HostTensor { dtype: Dtype::Int(32), shape: vec![tokens.len()], data };
+        let line = |token: i64| token.rem_euclid(LINES as i64) as usize * WIDTH;
+        let expected: Vec<f64> = tokens.iter().flat_map(|token| (line(*token)..).take(WIDTH)).map(number).collect();
+        for backend in [Some(Monopour::cpu()), Monopour::gpu(), Monopour::portable()].into_iter().flatten() {
+            let options =
+                CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
+            let program = compile_onnx(&model, &options).unwrap_or_else(|e| panic!("{name}: {e}")).program;
+            let run = backend.run_program(program, std::slice::from_ref(&given)).unwrap_or_else(|e| panic!("{e}"));
+            let found = run.outputs[0].to_f64();
+            let wrong = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(found.len() == expected.len() && wrong < 1e-6, "{name} on {}: {wrong:e}", backend.name());
+            let cost = run.cost.expect("a program was run");
+            assert_eq!((cost.dispatches, cost.copies), (1, 0), "{name} on {}", backend.name());
         }
     }
 }

@@ -159,21 +159,43 @@ pub(super) fn dequantised<'c>(
         return Ok(None);
     }
     let Some(constants) = Constants::of(x, axis, block) else { return Ok(None) };
-    let Some(scales) = constants.spread(scale, scale.dtype, 0) else { return Ok(None) };
-    let zeros = match zero.and_then(Operand::tensor) {
-        Some(zero) => constants.spread(zero, constants.integer(), constants.flip()).map(Zeros::Each),
-        None => Some(Zeros::All(f64::from(constants.flip()))),
+    constants.dequantised(b, scale, zero.and_then(Operand::tensor).map(|zero| &**zero), 0.0, to)
+}
+
+/// The table of GatherBlockQuantized: of bytes that hold several elements along the last dimension, or integers of few bits.
+/// Bytes without zero points are less half of the range.
+pub(super) fn table<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result<Operand<'c>, Failure> {
+    let (data, scale) = (cx.operand(0)?, cx.operand(2)?);
+    let (bits, block) = (cx.int("bits", 4)?, cx.int("block_size", 128)?);
+    let (Some(x), Some(scales)) = (data.tensor(), scale.tensor()) else {
+        return Err("tables that are no constants are not supported".into());
     };
-    let Some(zeros) = zeros else { return Ok(None) };
-    let weights = constants.sizes.floats(b, [&constants.bytes(), &scales], &zeros, to)?;
-    let shape: Vec<Dim> = constants.order.iter().map(|d| Dim::constant(x.shape[*d])).collect();
-    let weights = b.reshaped(&weights, &shape)?;
-    if constants.order.is_sorted() {
-        return Ok(Some(weights));
+    let is_bytes = x.dtype == DataType::U8;
+    let unsupported = || format!("tables of {} and {bits} bits in blocks of {block} are not supported", x.dtype);
+    if block < 1 || !matches!(bits, 2 | 4 | 8) || !is_bytes && x.dtype.bits() != u32::try_from(bits).ok() {
+        return Err(unsupported().into());
     }
-    let mut back = vec![0; constants.order.len()];
-    constants.order.iter().enumerate().for_each(|(position, d)| back[*d] = position);
-    b.permuted(&weights, &back).map(Some)
+    let apart = |tensor: &Tensor| {
+        let mut tensor = tensor.clone();
+        if is_bytes && bits < 8 {
+            tensor.dtype = if bits == 2 { DataType::U2 } else { DataType::U4 };
+            tensor.shape.last_mut().into_iter().for_each(|last| *last *= 8 / bits);
+        }
+        tensor
+    };
+    let x = apart(x);
+    let axis = cx.axis(cx.int("quantize_axis", 1)?, x.shape.len())?;
+    let constants = Constants::of(&x, axis, block).ok_or_else(unsupported)?;
+    let zero = match cx.optional(3) {
+        Some(zero) => {
+            let zero = zero.tensor().ok_or("zero points that are no constants are not supported")?;
+            Some(constants.first(&apart(zero)).ok_or("its zero points do not have the shape of its scales")?)
+        }
+        None => None,
+    };
+    let half = if is_bytes { 2f64.powi(bits as i32 - 1) } else { 0.0 };
+    let table = constants.dequantised(b, scales, zero.as_ref(), half, scale.dtype)?;
+    table.ok_or_else(|| unsupported().into())
 }
 
 /// Constant weights, and how they are laid out.
@@ -215,6 +237,50 @@ impl<'a> Constants<'a> {
         let mut of_scales = shape.clone();
         of_scales[along] = sizes.count();
         divides.then_some(Self { x, sizes, axis, order, of_scales })
+    }
+
+    /// The weights as floats, in the order of the constant; without zero points less a number.
+    fn dequantised<'c>(
+        &self,
+        b: &mut Builder<'c>,
+        scale: &Tensor,
+        zero: Option<&Tensor>,
+        less: f64,
+        to: DataType,
+    ) -> Result<Option<Operand<'c>>, Failure> {
+        let zeros = match zero {
+            Some(zero) => self.spread(zero, self.integer(), self.flip()).map(Zeros::Each),
+            None => Some(Zeros::All(less + f64::from(self.flip()))),
+        };
+        let scales = self.spread(scale, scale.dtype, 0);
+        let (Some(scales), Some(zeros)) = (scales, zeros) else { return Ok(None) };
+        let weights = self.sizes.floats(b, [&self.bytes(), &scales], &zeros, to)?;
+        let shape: Vec<Dim> = self.order.iter().map(|d| Dim::constant(self.x.shape[*d])).collect();
+        let weights = b.reshaped(&weights, &shape)?;
+        if self.order.is_sorted() {
+            return Ok(Some(weights));
+        }
+        let mut back = vec![0; self.order.len()];
+        self.order.iter().enumerate().for_each(|(position, d)| back[*d] = position);
+        b.permuted(&weights, &back).map(Some)
+    }
+
+    /// The first elements of each line, as many as there are scales, as bytes: the last byte of a line may hold more.
+    fn first(&self, packed: &Tensor) -> Option<Tensor> {
+        let (last, outer) = packed.shape.split_last()?;
+        let (count, same) = self.of_scales.split_last()?;
+        if outer != same || last < count || *last < 1 {
+            return None;
+        }
+        if last == count {
+            return Some(packed.clone());
+        }
+        // Only bytes hold more, which have no sign.
+        let each = integers(packed, 0);
+        let lines = each.chunks_exact(usize::try_from(*last).ok()?);
+        let bytes = lines.flat_map(|line| line[..*count as usize].iter().copied()).collect();
+        let dtype = if packed.dtype.is_packed() { DataType::U8 } else { packed.dtype };
+        Some(Tensor { name: packed.name.clone(), ..Tensor::new(dtype, self.of_scales.clone(), bytes) })
     }
 
     fn integer(&self) -> DataType {

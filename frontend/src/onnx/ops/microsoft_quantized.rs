@@ -1,7 +1,8 @@
 //! Quantised ops of com.microsoft.
 
-use super::block_weights::{Blocks, Zeros};
+use super::block_weights::{Blocks, Zeros, table};
 use super::compare::convert;
+use super::movement::gather_along;
 use super::products::matmul;
 use super::quantization::{columns, dynamic, rows, saturated, shifted};
 use super::reductions::{kept, mean};
@@ -23,6 +24,7 @@ pub(super) fn register(registry: &mut Registry) {
     op("DynamicQuantizeMatMul", dynamic_quantize_matmul, "");
     op("MatMulIntegerToFloat", matmul_integer_to_float, "");
     op("MatMulNBits", matmul_n_bits, "group indices");
+    op("GatherBlockQuantized", gather_block_quantized, "tables that are no constants, blocks that do not divide");
 }
 
 /// A scale or zero point of one element.
@@ -238,4 +240,10 @@ fn matmul_n_bits<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'
     let product = b.products([left, right], lead + 2, x.dtype, (&shape, &result))?;
     let Some(bias) = cx.optional(5) else { return Ok(vec![product]) };
     Ok(vec![b.elementwise_of_shape(&[&product, bias], x.dtype, shape, |b, e| add(b, e[0], e[1]))?])
+}
+
+fn gather_block_quantized<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
+    let table = table(b, cx)?;
+    let axis = cx.axis(cx.int("gather_axis", 0)?, table.rank())?;
+    Ok(vec![gather_along(b, &table, cx.operand(1)?, axis)?])
 }

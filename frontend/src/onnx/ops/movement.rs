@@ -215,9 +215,21 @@ pub(super) fn gather_rows<'c>(
     table: &Operand<'c>,
     indices: &Operand<'c>,
 ) -> Result<Operand<'c>, Failure> {
-    let rows = table.shape.get(1..).ok_or("a table of one number has no rows")?;
-    let shape = [&indices.shape, rows].concat();
-    gather_by_data(b, table, indices, 0, shape)
+    if table.rank() == 0 {
+        return Err("a table of one number has no rows".into());
+    }
+    gather_along(b, table, indices, 0)
+}
+
+/// The parts of a tensor at these indices of a dimension.
+pub(super) fn gather_along<'c>(
+    b: &mut Builder<'c>,
+    x: &Operand<'c>,
+    indices: &Operand<'c>,
+    axis: usize,
+) -> Result<Operand<'c>, Failure> {
+    let shape = [&x.shape[..axis], &indices.shape, &x.shape[axis + 1..]].concat();
+    gather_by_data(b, x, indices, axis, shape)
 }
 
 fn gather_by_data<'c>(
