@@ -15,7 +15,7 @@
 //! the result, into the product before that, where weights that are reshaped would get it too.
 //!
 //! Requires: generics alone; no dispatches yet. Ensures: the same values.
-//! Limits: weights of constants; a row is added to results of rank 1.
+//! Limits: weights of constants; a row is added to results of rank 1 and of known sizes.
 
 use crate::{linalg, products};
 use monopour_ir::typed::linalg::{IteratorType, iterator_types, iterator_types_attr};
@@ -87,7 +87,9 @@ pub(crate) fn is_computed(op: Op) -> bool {
 fn add_row<'c>(op: Op<'c>, lhs: usize, maps: &[AffineMap<'c>], rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     let (loc, cx, old) = (op.location(), op.context(), linalg::destination(op, 0));
     let Some(fill) = old.defining_op().filter(|fill| is_fill(*fill)) else { return Ok(()) };
-    if op.result(0).ty().shape().is_none_or(|shape| shape.len() != 1) {
+    let is_known = |value: Value| value.ty().static_size_bytes().is_some();
+    let is_vector = op.result(0).ty().shape().is_some_and(|shape| shape.len() == 1);
+    if !is_vector || !is_known(op.result(0)) || !is_known(op.operand(lhs)) {
         return Ok(());
     }
     rw.set_point(InsertionPoint::Before(op));

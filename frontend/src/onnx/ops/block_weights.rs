@@ -43,7 +43,7 @@ pub(super) enum Zeros<'c> {
 
 impl Blocks {
     pub fn count(&self) -> i64 {
-        (self.depth + self.block - 1) / self.block
+        self.depth / self.block + i64::from(self.depth % self.block != 0)
     }
     pub fn per_byte(&self) -> i64 {
         8 / self.bits
@@ -189,6 +189,9 @@ pub(super) fn table<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Result
     let zero = match cx.optional(3) {
         Some(zero) => {
             let zero = zero.tensor().ok_or("zero points that are no constants are not supported")?;
+            if zero.dtype != data.dtype {
+                return Err(format!("zero points of {} for elements of {}", zero.dtype, data.dtype).into());
+            }
             Some(constants.first(&apart(zero)).ok_or("its zero points do not have the shape of its scales")?)
         }
         None => None,
