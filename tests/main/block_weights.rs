@@ -360,3 +360,21 @@ fn a_table_is_computed_where_it_is_read() {
         }
     }
 }
+
+/// Zero points of another type than the table's are no numbers of it.
+#[test]
+fn zero_points_of_another_type_are_refused() {
+    let constants = vec![
+        constant("w", DataType::I4, &[LINES, WIDTH], nibbles(LINES, WIDTH, integer)),
+        scales(&[LINES, WIDTH / BLOCK]),
+        constant("z", DataType::U4, &[LINES, WIDTH / BLOCK], nibbles(1, LINES * WIDTH / BLOCK, zero)),
+    ];
+    let nodes = quantized_gather("w, i, s, z", &[("quantize_axis", 1), ("block_size", BLOCK as i64)]);
+    let inputs = vec![input("i", DataType::I32, &["tokens"])];
+    let mut proto = model_of(GraphProto { initializer: constants, ..graph(inputs, nodes, &["y"]) }, 21);
+    proto.opset_import.push(opset("com.microsoft", 1));
+    let model = Model::from_bytes(&proto.encode_to_vec(), "m.onnx", Path::new("")).expect("a model");
+    let options = CompileOptions { targets: vec![Monopour::cpu().target().clone()], ..Default::default() };
+    let refused = compile_onnx(&model, &options).err().expect("refused").to_string();
+    assert!(refused.contains("zero points of ui4 for elements of i4"), "{refused}");
+}
