@@ -64,6 +64,9 @@ names! {
     /// Generic of a CPU's kernel: positions of the inputs that are fetched to a cache and not read.
     FETCHED = "monopour.fetched";
 
+    /// Product of an unknown number of rows in the branch of few: it computes its weights as it reads them. Until fusion.
+    FEW_ROWS = "monopour.few_rows";
+
     /// Kernel function of a GPU that was distributed: invocations of a workgroup, `array<i32: x, y, z>`.
     WORKGROUP_SIZE = "monopour.workgroup_size";
     /// View passed to a kernel: it includes all elements from its base on, and its size is not read.

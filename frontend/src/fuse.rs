@@ -202,7 +202,9 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
             // Of a GPU's products those that shrink, of a CPU's those that are just extended.
             let is_narrow = if unpacks { shrinks(producer) } else { weights && linalg::is_extension(producer) };
             let is_part = is_narrow && source == *value && products::contraction_loops(op).is_some();
-            let is_fused = AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) || is_part;
+            let is_few = !unpacks && weights && stored_order::has_few_rows(op, index);
+            let is_fused =
+                is_few || AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) || is_part;
             if is_fused && !is_apart {
                 continue;
             }

@@ -64,7 +64,8 @@ pub(crate) fn choose(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Ker
         KernelClass::Elementwise => transposed(dispatch, loops).unwrap_or_else(|| contiguous(loops, TASK_ELEMENTS)),
         KernelClass::Attention => attention(dispatch),
         KernelClass::Generic | KernelClass::Column => {
-            pool(dispatch, loops).unwrap_or_else(|| contiguous(loops, LINE_ELEMENTS))
+            let computed = || computed_columns(dispatch, loops);
+            pool(dispatch, loops).or_else(computed).unwrap_or_else(|| contiguous(loops, LINE_ELEMENTS))
         }
     };
     if matches!(class, KernelClass::Contraction | KernelClass::Convolution) {
@@ -153,6 +154,30 @@ fn product(dispatch: &Dispatch, loops: &Loops, cpu: &CpuTarget) -> Vec<i64> {
         tile[row] = tile[row].min(converted_rows(dispatch, row, &tile));
     }
     finish(tile, loops)
+}
+
+/// Tile of a product that computes its columns of integers, such as weights of few bits: all rows share what it computes.
+fn computed_columns(dispatch: &Dispatch, loops: &Loops) -> Option<Vec<i64>> {
+    let main = dispatch.main();
+    let (maps, rank) = (linalg::indexing_maps(main)?, loops.extents.len());
+    let parallel = linalg::parallel_loops(main)?;
+    let sums = |dims: &[usize]| dims.iter().any(|d| !parallel[*d]);
+    let (column, outer) =
+        (0..rank).filter(|d| parallel[*d]).collect::<Vec<_>>().split_last().map(|(c, o)| (*c, o.to_vec()))?;
+    let row = outer.into_iter().rfind(|d| loops.extents[*d] != 1)?;
+    let is_integer = |i: usize| main.operand(i).ty().element().integer_width().is_some();
+    let shares = |i: usize| {
+        let dims = maps[i].dim_positions().unwrap_or_default();
+        is_integer(i) && sums(&dims) && dims.contains(&column) && !dims.contains(&row)
+    };
+    let float = main.result(0).ty().element().is_float();
+    (float && (0..linalg::num_inputs(main)).any(shares)).then(|| {
+        let mut tile = vec![0; rank];
+        (0..rank).filter(|d| parallel[*d]).for_each(|d| tile[d] = 1);
+        tile[row] = known_tile(loops.extents[row], TASK_SIDE / 2);
+        tile[column] = known_tile(loops.extents[column], TASK_SIDE);
+        finish(tile, loops)
+    })
 }
 
 /// Most rows of a task whose sums are of another type than its result: they are on its stack.

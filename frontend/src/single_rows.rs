@@ -1,4 +1,4 @@
-//! Products of an unknown number of rows and weights that are computed: those of a single row are code of their own.
+//! Products of an unknown number of rows and weights that are computed: those of a single row are code of their own, and of a few.
 //!
 //! Before / after:
 //!
@@ -12,14 +12,16 @@
 //!
 //! Elementwise fusion makes the weights a part of a product of one row, which reads each of them once; for more rows they are
 //! computed before the product, into memory. A language model that takes any number of tokens takes one in most of its runs.
+//! Of integers that lie along the terms a few rows compute the weights, too: `rows <= 16` is a third branch, marked for fusion.
 //!
 //! Requires: no dispatches yet. Ensures: the same values, up to the order of a product's terms.
 //! Limits: weights of constants, not those that are just extended (fusion makes these a part of the product); known sizes of all other loops.
 
-use crate::{linalg, products};
+use crate::{linalg, products, stored_order};
+use monopour_contract::attributes;
 use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::{
-    AffineMap, Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type,
+    AffineMap, Attr, Block, DYNAMIC, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type,
     Value, ops,
 };
 use std::collections::HashMap;
@@ -82,54 +84,85 @@ impl<'c> Form<'c> {
     }
 
     fn rewrite(&self, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
-        let (last, loc) = (self.last(), self.product.location());
+        let last = self.last();
         rw.set_point(InsertionPoint::Before(last));
-        let is_one = self.is_one(rw)?;
-        let types = [last.result(0).ty()];
-        let mut regions = vec![];
-        for single in [true, false] {
-            let (region, block) = (Region::new(), Block::new(&[]));
-            region.append(block);
-            rw.set_point(InsertionPoint::End(block));
-            let made = self.copy(single, rw)?;
-            rw.create(OpSpec::new(ops::scf::YIELD, loc).operands(&[made]))?;
-            regions.push(region);
+        let count = self.count(rw)?;
+        let mut arms = vec![(self.compare(CmpIPredicate::Eq, (count, 1), rw)?, Rows::One)];
+        let weights = usize::from(self.product.operand(0) == self.rows.0);
+        if stored_order::lies_along_terms(self.product, weights).is_some() {
+            arms.push((self.compare(CmpIPredicate::Ule, (count, stored_order::FEW_ROWS), rw)?, Rows::Few));
         }
-        rw.set_point(InsertionPoint::Before(last));
-        let spec = OpSpec::new(ops::scf::IF, loc).operands(&[is_one]).results(&types);
-        let branches = rw.create(regions.into_iter().fold(spec, OpSpec::region))?;
-        rw.replace_op(last, &branches.results());
+        let made = self.branches(&arms, InsertionPoint::Before(last), rw)?;
+        rw.replace_op(last, &[made]);
         for op in self.after.iter().rev().skip(1).chain((last != self.product).then_some(&self.product)) {
             rw.erase(*op);
         }
         Ok(())
     }
 
-    /// Whether there is a single row.
-    fn is_one(&self, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
-        let (loc, (value, dims)) = (self.product.location(), &self.rows);
-        let (index, truth) = (Type::index(rw.context()), Type::integer(rw.context(), 1));
-        let one = rw.const_index(1, loc);
-        let mut all = None;
+    /// The ops for the first condition that holds, else for any number of rows.
+    fn branches(
+        &self,
+        arms: &[(Value<'c>, Rows)],
+        point: InsertionPoint<'c>,
+        rw: &mut Rewriter<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
+        let Some(((condition, rows), others)) = arms.split_first() else {
+            rw.set_point(point);
+            return self.copy(Rows::Any, rw);
+        };
+        let loc = self.product.location();
+        let mut spec = OpSpec::new(ops::scf::IF, loc).operands(&[*condition]).results(&[self.last().result(0).ty()]);
+        for holds in [true, false] {
+            let (region, block) = (Region::new(), Block::new(&[]));
+            region.append(block);
+            rw.set_point(InsertionPoint::End(block));
+            let made =
+                if holds { self.copy(*rows, rw)? } else { self.branches(others, InsertionPoint::End(block), rw)? };
+            rw.set_point(InsertionPoint::End(block));
+            rw.create(OpSpec::new(ops::scf::YIELD, loc).operands(&[made]))?;
+            spec = spec.region(region);
+        }
+        rw.set_point(point);
+        Ok(rw.create(spec)?.result(0))
+    }
+
+    /// The number of rows.
+    fn count(&self, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
+        let (loc, index) = (self.product.location(), Type::index(rw.context()));
+        let (value, dims) = &self.rows;
+        let mut count = None;
         for dim in dims {
             let position = rw.const_index(*dim as i64, loc);
             let size = OpSpec::new(ops::tensor::DIM, loc).operands(&[*value, position]).results(&[index]);
             let size = rw.create(size)?.result(0);
-            let spec = OpSpec::new(ops::arith::CMPI, loc).operands(&[size, one]).results(&[truth]);
-            let is_one = rw.create(spec.attr("predicate", CmpIPredicate::Eq.to_attr(rw.context())))?.result(0);
-            all = Some(match all {
-                None => is_one,
-                Some(all) => {
-                    let both = OpSpec::new(ops::arith::ANDI, loc).operands(&[all, is_one]).results(&[truth]);
-                    rw.create(both)?.result(0)
+            count = Some(match count {
+                None => size,
+                Some(count) => {
+                    let spec = OpSpec::new(ops::arith::MULI, loc).operands(&[count, size]).results(&[index]);
+                    rw.create(spec)?.result(0)
                 }
             });
         }
-        Ok(all.expect("invariant: there are rows"))
+        Ok(count.expect("invariant: there are rows"))
     }
 
-    /// The ops, of a single row or of any number.
-    fn copy(&self, single: bool, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
+    fn compare(
+        &self,
+        predicate: CmpIPredicate,
+        (count, number): (Value<'c>, i64),
+        rw: &mut Rewriter<'c>,
+    ) -> Result<Value<'c>, Diagnostics> {
+        let loc = self.product.location();
+        let number = rw.const_index(number, loc);
+        let truth = Type::integer(rw.context(), 1);
+        let spec = OpSpec::new(ops::arith::CMPI, loc).operands(&[count, number]).results(&[truth]);
+        Ok(rw.create(spec.attr("predicate", predicate.to_attr(rw.context())))?.result(0))
+    }
+
+    /// The ops for so many rows.
+    fn copy(&self, rows: Rows, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
+        let single = rows == Rows::One;
         let (loc, ty) = (self.product.location(), self.last().result(0).ty());
         let mut known: HashMap<Value<'c>, Value<'c>> = HashMap::new();
         let is_unknown = |ty: Type<'c>| ty.shape().is_some_and(|shape| shape.contains(&DYNAMIC));
@@ -153,11 +186,23 @@ impl<'c> Form<'c> {
             let copy = rw.clone_op(op, |value| known.get(&value).copied().unwrap_or(value));
             rw.insert(copy);
             rw.set_type(copy.result(0), own(op.result(0).ty()));
+            if rows == Rows::Few && op == self.product {
+                rw.set_attr(copy, attributes::FEW_ROWS, Attr::unit(op.context()));
+            }
             known.insert(op.result(0), copy.result(0));
         }
         let result = known[&self.last().result(0)];
         if single { cast(result, ty, loc, rw) } else { Ok(result) }
     }
+}
+
+/// How many rows a branch is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rows {
+    One,
+    /// At most [`stored_order::FEW_ROWS`].
+    Few,
+    Any,
 }
 
 /// Pointwise ops with the sizes of a product's result, of which the first alone reads that, and each the one before.

@@ -316,7 +316,7 @@ fn sets(bytes: i64) -> i64 {
 }
 
 /// At most `most` rows at a time, with the smallest partial tile.
-fn even(extent: i64, most: i64) -> i64 {
+pub(super) fn even(extent: i64, most: i64) -> i64 {
     let most = most.min(extent).max(1);
     let times = (extent + most - 1) / most;
     (extent + times - 1) / times
