@@ -130,7 +130,7 @@ fn elements(count: usize, (bits, signed): Factor, seed: u64) -> Vec<i64> {
 }
 
 /// Bytes as the buffers that the harness passes.
-fn as_buffer(bytes: &[u8]) -> Vec<f32> {
+pub fn as_buffer(bytes: &[u8]) -> Vec<f32> {
     let word = |chunk: &[u8]| std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0));
     bytes.chunks(4).map(|chunk| f32::from_bits(u32::from_le_bytes(word(chunk)))).collect()
 }

@@ -11,6 +11,7 @@ mod harness;
 mod host;
 mod instructions;
 mod kernels;
+mod lookups;
 mod math;
 mod objects;
 mod panels;

@@ -3,6 +3,7 @@
 use super::combine;
 use super::dots::{self, Dots};
 use super::emit::CACHE_LINE_BYTES;
+use super::lookups::Lookup;
 use super::nest::{Access, Nest};
 use super::pack;
 use super::tiles::{self, Tiles};
@@ -55,6 +56,8 @@ pub(super) struct Choice {
     pub(super) dots: Option<Dots>,
     /// The tiles that add them.
     pub(super) tiles: Option<Tiles>,
+    /// The numbers of few bits that are looked up.
+    pub(super) lookup: Option<Lookup>,
 }
 
 /// A register tile whose registers are vectors of their own: the last one of a line may begin in the one before it.
@@ -96,6 +99,7 @@ impl Choice {
             pack: None,
             dots: None,
             tiles: None,
+            lookup: None,
         }
     }
 

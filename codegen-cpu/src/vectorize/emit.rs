@@ -41,7 +41,7 @@ fn line_elements(operand: &Operand) -> i64 {
 pub(super) type Width = i64;
 
 /// A loop's position: a value plus a constant.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Position<'c> {
     /// `None` for 0.
     pub(super) base: Option<Value<'c>>,

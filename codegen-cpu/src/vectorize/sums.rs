@@ -23,6 +23,7 @@ use super::choose::{Choice, Declined, choose, even};
 use super::combine::{self, Combiner};
 use super::emit::{Emit, Position, WIDE_ELEMENT_BYTES, Width, element_bytes};
 use super::form::Form;
+use super::lookups;
 use super::nest::{Access, Nest, Operand};
 use monopour_ir::{Value, ops};
 use monopour_program::CpuTarget;
@@ -49,6 +50,9 @@ impl Form for Sums {
     fn plan(&self, nest: &Nest, cpu: &CpuTarget) -> Result<Choice, Declined> {
         if nest.reductions().is_empty() {
             return Err(Declined::NotAsked);
+        }
+        if let Some(choice) = looked_up(nest, cpu) {
+            return Ok(choice);
         }
         let choice = choose(nest, cpu)?;
         if !nest.loops[choice.dim].reduction {
@@ -93,6 +97,24 @@ fn computed_rows(nest: &Nest, choice: &Choice, cpu: &CpuTarget) -> Option<Choice
     let [beside, most] = if many_registers { COMPUTED_TILES[0] } else { COMPUTED_TILES[1] };
     let count = nest.loops[more].extent.map_or(most, |extent| even(extent, most));
     Some(Choice { registers: 1, rows: Some((row, beside)), more_rows: Some((more, count)), ..choice.clone() })
+}
+
+/// A tile of columns of numbers of few bits, and of rows where there are several.
+fn looked_up(nest: &Nest, cpu: &CpuTarget) -> Option<Choice> {
+    let lookup = lookups::of(nest, cpu)?;
+    let steps = nest.loops[lookup.bytes].extent? / lookup.bytes_of_step();
+    let has_column = |d: &usize| nest.inputs[lookup.input].uses(*d);
+    let several = |d: &usize| !nest.loops[*d].reduction && nest.loops[*d].extent != Some(1);
+    let count = |d: usize| nest.loops[d].extent.map_or(ROWS, |extent| even(extent, ROWS));
+    let column = (0..nest.loops.len()).rfind(|d| several(d) && has_column(d));
+    let row = (0..nest.loops.len()).rfind(|d| several(d) && !has_column(d)).filter(|_| column.is_some());
+    let registers = if row.is_none() && steps % 2 == 0 { 2 } else { 1 };
+    Some(Choice {
+        rows: column.map(|d| (d, count(d))),
+        more_rows: row.map(|d| (d, count(d))),
+        lookup: Some(lookup),
+        ..Choice::vectors(lookup.bytes, lookups::LANES, registers, cpu)
+    })
 }
 
 /// Whether an input is a matrix of floats, its rows along `dim`, that no cache of a core holds.
@@ -191,7 +213,8 @@ impl<'c> Sum<'c, '_> {
                 state.push(start);
             }
         }
-        let others: Vec<usize> = self.nest.reductions().into_iter().filter(|d| *d != dim).collect();
+        let is_inner = |d: &usize| *d == dim || self.choice.lookup.is_some_and(|lookup| lookup.has(*d));
+        let others: Vec<usize> = self.nest.reductions().into_iter().filter(|d| !is_inner(d)).collect();
         let state = self.sum(e, &others, rows.to_vec(), &state);
         let per_output = registers as usize + 1;
         let outputs = self.nest.outputs.len();
@@ -229,6 +252,10 @@ impl<'c> Sum<'c, '_> {
 
     /// The vector loop.
     fn along(&self, e: &mut Emit<'c>, rows: Vec<Vec<Position<'c>>>, state: &[Value<'c>]) -> Vec<Value<'c>> {
+        if let Some(lookup) = self.choice.lookup {
+            let add = |e: &mut Emit<'c>, sum, term| self.combine(e, 0, sum, term);
+            return lookup.along(e, (self.nest, self.choice.registers), &rows, state, &add);
+        }
         let (dim, lanes, registers) = (self.choice.dim, self.choice.lanes, self.choice.registers);
         let per_output = registers as usize + 1;
         let mut state = state.to_vec();

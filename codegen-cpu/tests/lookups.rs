@@ -1,0 +1,155 @@
+//! Products with numbers of 2 or 4 bits, against sums in plain Rust; where registers hold 16 floats, what becomes of the numbers is
+//! looked up there.
+
+use crate::dots::as_buffer;
+use crate::harness::{Library, can_run, compile, random, runs};
+use monopour_codegen_cpu::object::{Listing, listing};
+use monopour_ir::{Context, Module};
+use monopour_program::CpuTarget;
+
+/// `y[m, n] += x[m, b, t] * ((w[n, b, t] - zero[n, b]) * scale[n, b])`.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    rows: usize,
+    columns: usize,
+    blocks: usize,
+    /// Bytes of a block.
+    bytes: usize,
+    bits: usize,
+    /// Whether blocks have a zero point.
+    zeros: bool,
+    /// Whether the product is scaled, not the number.
+    scaled_last: bool,
+    /// Whether the number of rows is not known.
+    dynamic: bool,
+}
+
+impl Case {
+    fn per_byte(&self) -> usize {
+        8 / self.bits
+    }
+    fn terms(&self) -> usize {
+        self.bytes * self.per_byte()
+    }
+
+    fn kernel(&self, name: &str) -> String {
+        let Case { rows, columns, blocks, bytes, bits, .. } = *self;
+        let per = self.per_byte();
+        let (x, w) = (format!("{rows}x{blocks}x{bytes}x{per}xf32"), format!("{columns}x{blocks}x{bytes}xi8"));
+        let (s, z) = (format!("{columns}x{blocks}xf32"), format!("{columns}x{blocks}xi8"));
+        let rest = |ty: &str| ty.split_once('x').expect("there are dimensions").1.to_owned();
+        let y = format!("{rows}x{columns}xf32");
+        let rows = if self.dynamic { "?".to_owned() } else { rows.to_string() };
+        let (xd, yd) = (format!("{rows}x{}", rest(&x)), format!("{rows}x{}", rest(&y)));
+        let map = |list: &str| format!("affine_map<(m, n, b, i, p) -> ({list})>");
+        let zero = if self.zeros { "%zf = arith.uitofp %zv : i8 to f32\n%v = arith.subf %q, %zf : f32\n" } else { "" };
+        let value = if self.zeros { "%v" } else { "%q" };
+        let product = if self.scaled_last {
+            format!("%t = arith.mulf %xv, {value} : f32\n%r = arith.mulf %t, %sv : f32\n")
+        } else {
+            format!("%t = arith.mulf {value}, %sv : f32\n%r = arith.mulf %xv, %t : f32\n")
+        };
+        format!(
+            "func.func private @{name}(%x: memref<{x}>, %w: memref<{w}>, %s: memref<{s}>, %z: memref<{z}>, %y: memref<{y}>) \
+             attributes {{monopour.kernel = {{class = \"generic\"}}}} {{\n\
+             %xd = memref.cast %x : memref<{x}> to memref<{xd}>\n%yd = memref.cast %y : memref<{y}> to memref<{yd}>\n\
+             %zero = arith.constant 0.0 : f32\nlinalg.fill ins(%zero : f32) outs(%yd : memref<{yd}>)\n\
+             %width = arith.constant {bits} : i8\n%mask = arith.constant {mask} : i8\n\
+             linalg.generic {{indexing_maps = [{mx}, {mw}, {mb}, {mb}, {my}], iterator_types = [\"parallel\", \"parallel\", \
+             \"reduction\", \"reduction\", \"reduction\"]}} ins(%xd, %w, %s, %z : memref<{xd}>, memref<{w}>, memref<{s}>, \
+             memref<{z}>) outs(%yd : memref<{yd}>) {{\n^bb0(%xv: f32, %wv: i8, %sv: f32, %zv: i8, %o: f32):\n\
+             %at = linalg.index 4 : index\n%place = arith.index_cast %at : index to i8\n%by = arith.muli %place, %width : i8\n\
+             %moved = arith.shrui %wv, %by : i8\n%number = arith.andi %moved, %mask : i8\n%q = arith.uitofp %number : i8 to f32\n\
+             {zero}{product}%u = arith.addf %o, %r : f32\nlinalg.yield %u : f32\n}}\nreturn\n}}\n",
+            mask = (1 << bits) - 1,
+            mx = map("m, b, i, p"),
+            mw = map("n, b, i"),
+            mb = map("n, b"),
+            my = map("m, n"),
+        )
+    }
+
+    /// The sums, and those of their terms' sizes.
+    fn expected(&self, x: &[f32], w: &[u8], s: &[f32], z: &[u8]) -> Vec<(f64, f64)> {
+        let (depth, mask) = (self.blocks * self.terms(), (1 << self.bits) - 1);
+        let element = |row: usize, column: usize| {
+            let term = |t: usize| {
+                let byte = w[(column * depth + t) / self.per_byte()];
+                let number = byte >> (t % self.per_byte() * self.bits) & mask;
+                let group = column * self.blocks + t / self.terms();
+                let zero = if self.zeros { f64::from(z[group]) } else { 0.0 };
+                f64::from(x[row * depth + t]) * (f64::from(number) - zero) * f64::from(s[group])
+            };
+            (0..depth).map(term).fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()))
+        };
+        (0..self.rows * self.columns).map(|at| element(at / self.columns, at % self.columns)).collect()
+    }
+}
+
+fn bytes(count: usize, seed: u64) -> Vec<u8> {
+    random(count, seed).iter().map(|value| ((value + 1.0) * 127.9) as u8).collect()
+}
+
+fn check(cases: &[Case]) {
+    if !can_run() {
+        return;
+    }
+    let text: String = cases.iter().enumerate().map(|(i, case)| case.kernel(&format!("k{i}"))).collect();
+    for name in ["x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "aarch64"] {
+        let Some(target) = CpuTarget::parse(name).filter(runs) else { continue };
+        let library = Library::load(&compile(&text, &target).unwrap());
+        for (i, case) in cases.iter().enumerate() {
+            let groups = case.columns * case.blocks;
+            let x = random(case.rows * case.blocks * case.terms(), i as u64);
+            let (w, s, z) = (bytes(groups * case.bytes, i as u64 + 1), random(groups, 7), bytes(groups, 9));
+            let expected = case.expected(&x, &w, &s, &z);
+            let mut y = [vec![f32::NAN; expected.len()], vec![42.0; 64]].concat();
+            let (mut x, mut s, mut w, mut z) = (x, s, as_buffer(&w), as_buffer(&z));
+            library.run(&format!("k{i}"), &mut [&mut x, &mut w, &mut s, &mut z, &mut y], &[]);
+            assert_eq!(y[expected.len()..], [42.0; 64], "{case:?} on {name} writes past its end");
+            for (at, ((sum, size), found)) in expected.iter().zip(&y).enumerate() {
+                let error = (f64::from(*found) - sum).abs();
+                assert!(error <= 1e-6 * size, "{case:?} on {name}: {found} at {at}, expected {sum}");
+            }
+        }
+    }
+}
+
+const PLAIN: Case =
+    Case { rows: 1, columns: 9, blocks: 3, bytes: 16, bits: 4, zeros: false, scaled_last: false, dynamic: false };
+
+/// Blocks of every length, the last of which are no whole words.
+const BYTES: [usize; 9] = [8, 16, 24, 32, 64, 4, 12, 20, 9];
+
+#[test]
+fn numbers_of_few_bits_are_right() {
+    let mut cases = vec![];
+    for (i, bytes) in BYTES.into_iter().enumerate() {
+        for bits in [2, 4] {
+            for (rows, columns) in [(1, 9), (1, 3), (2, 4), (7, 10), (5, 1), (16, 16)] {
+                let (zeros, scaled_last, dynamic) = ((i + rows) % 2 == 0, (i + columns) % 3 == 0, (i + bits) % 5 == 0);
+                cases.push(Case { rows, columns, bytes, bits, zeros, scaled_last, dynamic, ..PLAIN });
+            }
+        }
+    }
+    check(&cases);
+}
+
+#[test]
+fn numbers_are_looked_up_in_a_register() {
+    let assembly = |case: Case, target: &str| {
+        let module = format!("func.func @main(%cx: i64) {{ return }}\n{}", case.kernel("k"));
+        let module = Module::parse(Context::new(), module.as_bytes(), "test.mlir").unwrap();
+        listing(&module, &CpuTarget::parse(target).unwrap(), Listing::Assembly).unwrap()
+    };
+    let numbers = Case { columns: 64, blocks: 32, ..PLAIN };
+    let several = Case { rows: 8, ..numbers };
+    for case in [numbers, several, Case { zeros: true, ..several }, Case { bits: 2, ..numbers }] {
+        let text = assembly(case, "x86-64-v4");
+        let found = text.matches("vpermd").count() + text.matches("vpermps").count();
+        assert!(found >= 8 && !text.contains("vcvtdq2ps"), "{found} of {case:?}:\n{text}");
+        assert!(!assembly(case, "x86-64-v3").contains("vpermps"), "{case:?}");
+    }
+    // No whole words: numbers are converted.
+    assert!(assembly(Case { bytes: 12, ..numbers }, "x86-64-v4").contains("vcvtdq2ps"));
+}
