@@ -41,6 +41,22 @@ pub(super) enum Zeros<'c> {
     Packed(Operand<'c>),
 }
 
+impl<'c> Zeros<'c> {
+    /// Those of integers of a byte each: one number, where all of them are the same.
+    fn each(zeros: Operand<'c>) -> Self {
+        let same = zeros.tensor().and_then(|tensor| {
+            let (first, rest) = tensor.data.bytes().split_first()?;
+            let number = match tensor.dtype {
+                DataType::U8 => f64::from(*first),
+                DataType::I8 => f64::from(*first as i8),
+                _ => return None,
+            };
+            rest.iter().all(|byte| byte == first).then_some(number)
+        });
+        same.map_or(Self::Each(zeros), Self::All)
+    }
+}
+
 impl Blocks {
     pub fn count(&self) -> i64 {
         self.depth / self.block + i64::from(self.depth % self.block != 0)
@@ -56,7 +72,7 @@ impl Blocks {
     /// Zero points that are packed: a byte each, where they are known.
     pub fn zeros<'c>(&self, packed: &Operand<'c>) -> Zeros<'c> {
         if self.bits == 8 {
-            return Zeros::Each(packed.clone());
+            return Zeros::each(packed.clone());
         }
         let fits =
             |tensor: &&Rc<Tensor>| tensor.data.bytes().len() as i64 == self.columns.saturating_mul(self.zero_bytes());
@@ -66,7 +82,7 @@ impl Blocks {
         let bytes: Vec<u8> =
             columns.flat_map(|column| narrow::unpacked(dtype, column, self.count() as usize)).collect();
         let (name, shape) = (tensor.name.clone(), vec![self.columns, self.count()]);
-        Zeros::Each(Operand::constant(Rc::new(Tensor { name, dtype: DataType::U8, shape, data: bytes.into() })))
+        Zeros::each(Operand::constant(Rc::new(Tensor { name, dtype: DataType::U8, shape, data: bytes.into() })))
     }
 
     /// The weights as floats, columns first, whole blocks.
@@ -252,7 +268,7 @@ impl<'a> Constants<'a> {
         to: DataType,
     ) -> Result<Option<Operand<'c>>, Failure> {
         let zeros = match zero {
-            Some(zero) => self.spread(zero, self.integer(), self.flip()).map(Zeros::Each),
+            Some(zero) => self.spread(zero, self.integer(), self.flip()).map(Zeros::each),
             None => Some(Zeros::All(less + f64::from(self.flip()))),
         };
         let scales = self.spread(scale, scale.dtype, 0);
