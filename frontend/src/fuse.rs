@@ -34,8 +34,9 @@
 use crate::fuse_form::Rules;
 use crate::{
     computed_tables, early_scales, fuse_form, fuse_limits, grouped_rows, joined_halves, linalg, merged_reductions,
-    odd_products, packed_factors, products, rounded_weights, several_results, siblings, side_by_side, single_rows,
-    sliced_transposes, softmax_maximum, specialize, split_division, split_k, split_reduction, stored_order, turned,
+    odd_products, packed_factors, products, quantised_rows, rounded_weights, several_results, siblings, side_by_side,
+    single_rows, sliced_transposes, softmax_maximum, specialize, split_division, split_k, split_reduction,
+    stored_order, turned,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -127,6 +128,7 @@ fn prepare<'c>(module: &'c Module<'c>, on_cpu: bool, rw: &mut Rewriter<'c>) -> R
     joined_halves::run(module, rw)?;
     slice_before_transposing(module, rw)?;
     if on_cpu {
+        quantised_rows::run(module, rw)?;
         single_rows::run(module, rw)?;
     }
     duplicate_data_movement(module, rw);
@@ -203,9 +205,15 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
             let is_narrow = if unpacks { shrinks(producer) } else { weights && linalg::is_extension(producer) };
             let is_part = is_narrow && source == *value && products::contraction_loops(op).is_some();
             let is_few = !unpacks && weights && stored_order::has_few_rows(op, index);
-            let is_fused =
-                is_few || AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents) || is_part;
-            if is_fused && !is_apart {
+            let is_rounded = !unpacks && op.attr(attributes::INT8_ROWS).is_some();
+            let is_once = AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents);
+            if is_rounded && !weights {
+                // Numbers are a part of the product, and how they were rounded is not.
+                rw.set_point(InsertionPoint::Before(op));
+                rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[producer.operand(0)]))?;
+                count += 1;
+            }
+            if (is_few || is_rounded || is_once || is_part) && !is_apart {
                 continue;
             }
             rw.set_point(InsertionPoint::Before(op));

@@ -34,7 +34,7 @@ use tracing::trace;
 pub(crate) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     let mut all = module.op().find_all(ops::linalg::GENERIC);
     // Those that finish one are gone with it.
-    all.retain(|op| products::contraction_loops(*op).is_some());
+    all.retain(|op| products::contraction_loops(*op).is_some() && op.attr(attributes::INT8_ROWS).is_none());
     for op in all {
         if let Some(form) = Form::of(op) {
             trace!(target: "fuse", "{}: a product of one row is code of its own", op.location());
@@ -89,7 +89,8 @@ impl<'c> Form<'c> {
         let count = self.count(rw)?;
         let mut arms = vec![(self.compare(CmpIPredicate::Eq, (count, 1), rw)?, Rows::One)];
         let weights = usize::from(self.product.operand(0) == self.rows.0);
-        if stored_order::lies_along_terms(self.product, weights).is_some() {
+        let per_byte = stored_order::FEW_ROWS_PER_BYTE;
+        if stored_order::lies_along_terms(self.product, weights, per_byte).is_some() {
             arms.push((self.compare(CmpIPredicate::Ule, (count, stored_order::FEW_ROWS), rw)?, Rows::Few));
         }
         let made = self.branches(&arms, InsertionPoint::Before(last), rw)?;

@@ -82,6 +82,9 @@ fn stored<'c>(mut value: Value<'c>) -> Option<(Value<'c>, Vec<usize>)> {
 /// as fast at 25 rows).
 pub(crate) const FEW_ROWS: i64 = 16;
 
+/// Most numbers of a byte whose weights a few rows compute: more are taken apart element by element.
+pub(crate) const FEW_ROWS_PER_BYTE: i64 = 2;
+
 /// Least bytes of a line of such weights: a block's, a vector of 512 bits of floats.
 const LEAST_LINE: i64 = 16;
 
@@ -89,25 +92,25 @@ const LEAST_LINE: i64 = 16;
 pub(crate) fn has_few_rows(op: Op, factor: usize) -> bool {
     let extents = linalg::loop_extents(op).unwrap_or_default();
     let marked = op.attr(attributes::FEW_ROWS).is_some();
-    lies_along_terms(op, factor).is_some_and(|rows| {
+    lies_along_terms(op, factor, FEW_ROWS_PER_BYTE).is_some_and(|rows| {
         let known = rows.iter().map(|d| if marked && extents[*d] == DYNAMIC { 1 } else { extents[*d] });
         { known }.try_fold(1i64, |all, rows| all.checked_mul(rows)).is_some_and(|rows| (1..=FEW_ROWS).contains(&rows))
     })
 }
 
-/// The loops over rows of a product one of whose factors is computed of integers of 8 bits or fewer, and stored along the terms.
-pub(crate) fn lies_along_terms(op: Op, factor: usize) -> Option<Vec<usize>> {
+/// The loops over rows of a product one of whose factors is computed of integers, at most so many to a byte, and stored along the
+/// terms.
+pub(crate) fn lies_along_terms(op: Op, factor: usize, per_byte: i64) -> Option<Vec<usize>> {
     let found = products::contraction_loops(op).filter(|found| found.lhs != factor && found.batch.is_empty())?;
     let mut value = op.operand(factor);
     if let Some(reshape) = value.defining_op().filter(|def| def.is(ops::tensor::COLLAPSE_SHAPE)) {
         value = reshape.operand(0);
     }
     let maker = value.defining_op().filter(|maker| is_computed(*maker))?;
-    // Vectors of bytes, each of at most two integers: others are taken apart element by element.
     let (bytes, numbers) = (maker.operand(0).ty(), maker.result(0).ty());
     let narrow = bytes.element().integer_width().is_some_and(|width| width <= 8)
         && bytes.shape()?.last().is_some_and(|size| *size >= LEAST_LINE)
-        && numbers.shape()?.iter().product::<i64>() <= 2 * bytes.shape()?.iter().product::<i64>();
+        && numbers.shape()?.iter().product::<i64>() <= per_byte * bytes.shape()?.iter().product::<i64>();
     let last = *linalg::indexing_maps(op)?.get(factor)?.dim_positions()?.last()?;
     (narrow && found.k.contains(&last)).then_some(found.m)
 }

@@ -19,6 +19,7 @@ mod example;
 mod explained;
 mod host;
 mod image_tiles;
+mod int8_rows;
 mod interpreted;
 mod limits;
 mod long_models;

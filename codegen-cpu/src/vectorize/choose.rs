@@ -1,5 +1,6 @@
 //! Chooses the vector loop and the register tile of accumulators.
 
+use super::block_dots::BlockDots;
 use super::combine;
 use super::dots::{self, Dots};
 use super::emit::CACHE_LINE_BYTES;
@@ -56,8 +57,17 @@ pub(super) struct Choice {
     pub(super) dots: Option<Dots>,
     /// The tiles that add them.
     pub(super) tiles: Option<Tiles>,
-    /// The numbers of few bits that are looked up.
-    pub(super) lookup: Option<Lookup>,
+    /// How numbers of few bits are read.
+    pub(super) numbers: Option<Numbers>,
+}
+
+/// How a sum reads numbers of few bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Numbers {
+    /// What the body makes of them is looked up.
+    Lookup(Lookup),
+    /// They are multiplied as integers.
+    Dots(BlockDots),
 }
 
 /// A register tile whose registers are vectors of their own: the last one of a line may begin in the one before it.
@@ -99,7 +109,7 @@ impl Choice {
             pack: None,
             dots: None,
             tiles: None,
-            lookup: None,
+            numbers: None,
         }
     }
 

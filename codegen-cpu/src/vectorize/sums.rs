@@ -18,8 +18,9 @@
 //! once (8 rows and weights of 4 bits, 1024 x 2816: 0.73 ms, 1.6 one row after the other).
 //! The lane of each element follows from the shape and the target alone, so that the result does not depend on threads.
 
+use super::block_dots;
 use super::body::{self, Place, Values};
-use super::choose::{Choice, Declined, choose, even};
+use super::choose::{Choice, Declined, Numbers, choose, even};
 use super::combine::{self, Combiner};
 use super::emit::{Emit, Position, WIDE_ELEMENT_BYTES, Width, element_bytes};
 use super::form::Form;
@@ -51,7 +52,7 @@ impl Form for Sums {
         if nest.reductions().is_empty() {
             return Err(Declined::NotAsked);
         }
-        if let Some(choice) = looked_up(nest, cpu) {
+        if let Some(choice) = few_bits(nest, cpu) {
             return Ok(choice);
         }
         let choice = choose(nest, cpu)?;
@@ -100,20 +101,32 @@ fn computed_rows(nest: &Nest, choice: &Choice, cpu: &CpuTarget) -> Option<Choice
 }
 
 /// A tile of columns of numbers of few bits, and of rows where there are several.
-fn looked_up(nest: &Nest, cpu: &CpuTarget) -> Option<Choice> {
-    let lookup = lookups::of(nest, cpu)?;
-    let steps = nest.loops[lookup.bytes].extent? / lookup.bytes_of_step();
-    let has_column = |d: &usize| nest.inputs[lookup.input].uses(*d);
+fn few_bits(nest: &Nest, cpu: &CpuTarget) -> Option<Choice> {
+    let dots = block_dots::of(nest, cpu).map(Numbers::Dots);
+    let numbers = dots.or_else(|| lookups::of(nest, cpu).map(Numbers::Lookup))?;
+    let (few, lanes) = match numbers {
+        Numbers::Dots(dots) => (dots.few, dots.lanes),
+        Numbers::Lookup(lookup) => (lookup.0, lookups::LANES),
+    };
+    let has_column = |d: &usize| nest.inputs[few.input].uses(*d);
     let several = |d: &usize| !nest.loops[*d].reduction && nest.loops[*d].extent != Some(1);
-    let count = |d: usize| nest.loops[d].extent.map_or(ROWS, |extent| even(extent, ROWS));
+    let count = |d: usize, most: i64| nest.loops[d].extent.map_or(most, |extent| even(extent, most));
     let column = (0..nest.loops.len()).rfind(|d| several(d) && has_column(d));
     let row = (0..nest.loops.len()).rfind(|d| several(d) && !has_column(d)).filter(|_| column.is_some());
-    let registers = if row.is_none() && steps % 2 == 0 { 2 } else { 1 };
+    let (registers, columns, rows) = match numbers {
+        Numbers::Dots(_) if row.is_none() => (1, 2 * ROWS, 1),
+        // Two vectors of each row, too.
+        Numbers::Dots(_) => (1, ROWS, ROWS / 2),
+        Numbers::Lookup(lookup) => {
+            let steps = nest.loops[few.bytes].extent? / lookup.bytes_of_step();
+            (if row.is_none() && steps % 2 == 0 { 2 } else { 1 }, ROWS, ROWS)
+        }
+    };
     Some(Choice {
-        rows: column.map(|d| (d, count(d))),
-        more_rows: row.map(|d| (d, count(d))),
-        lookup: Some(lookup),
-        ..Choice::vectors(lookup.bytes, lookups::LANES, registers, cpu)
+        rows: column.map(|d| (d, count(d, columns))),
+        more_rows: row.map(|d| (d, count(d, rows))),
+        numbers: Some(numbers),
+        ..Choice::vectors(few.bytes, lanes, registers, cpu)
     })
 }
 
@@ -213,7 +226,11 @@ impl<'c> Sum<'c, '_> {
                 state.push(start);
             }
         }
-        let is_inner = |d: &usize| *d == dim || self.choice.lookup.is_some_and(|lookup| lookup.has(*d));
+        let is_inner = |d: &usize| match self.choice.numbers {
+            Some(Numbers::Dots(dots)) => dots.has(*d),
+            Some(Numbers::Lookup(lookup)) => *d == lookup.0.bytes || *d == lookup.0.places,
+            None => *d == dim,
+        };
         let others: Vec<usize> = self.nest.reductions().into_iter().filter(|d| !is_inner(d)).collect();
         let state = self.sum(e, &others, rows.to_vec(), &state);
         let per_output = registers as usize + 1;
@@ -252,9 +269,13 @@ impl<'c> Sum<'c, '_> {
 
     /// The vector loop.
     fn along(&self, e: &mut Emit<'c>, rows: Vec<Vec<Position<'c>>>, state: &[Value<'c>]) -> Vec<Value<'c>> {
-        if let Some(lookup) = self.choice.lookup {
-            let add = |e: &mut Emit<'c>, sum, term| self.combine(e, 0, sum, term);
-            return lookup.along(e, (self.nest, self.choice.registers), &rows, state, &add);
+        let add = |e: &mut Emit<'c>, sum, term| self.combine(e, 0, sum, term);
+        match self.choice.numbers {
+            Some(Numbers::Dots(dots)) => return dots.along(e, self.nest, &rows, state, &add),
+            Some(Numbers::Lookup(lookup)) => {
+                return lookup.along(e, (self.nest, self.choice.registers), &rows, state, &add);
+            }
+            None => (),
         }
         let (dim, lanes, registers) = (self.choice.dim, self.choice.lanes, self.choice.registers);
         let per_output = registers as usize + 1;

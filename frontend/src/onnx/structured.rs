@@ -10,7 +10,7 @@ use super::operand::Operand;
 use super::predicate::CmpI;
 use super::symbolic::Dim;
 use monopour_ir::typed::linalg;
-use monopour_ir::{Attr, Block, InsertionPoint, OpSpec, Region, Type, Value, ops};
+use monopour_ir::{Attr, Block, InsertionPoint, OpSpec, Region, Rewriter, Type, Value, ops};
 
 /// An index of an operand in terms of loops.
 #[derive(Clone, Debug)]
@@ -432,6 +432,14 @@ impl<'c> Builder<'c> {
         }
         let narrow = self.element(dtype)?;
         self.elementwise(&[&product], dtype, |b, e| b.op(ops::arith::TRUNCF, &[e[0]], narrow))
+    }
+
+    /// Gives the op of a sum of products a mark; that of halves, which are converted, none.
+    pub fn mark_product(&mut self, product: &Operand<'c>, mark: &str) {
+        let op = product.value.and_then(Value::defining_op).filter(|_| product.dtype == DataType::F32);
+        if let Some(op) = op {
+            Rewriter::new(self.context()).set_attr(op, mark, Attr::unit(self.context()));
+        }
     }
 }
 

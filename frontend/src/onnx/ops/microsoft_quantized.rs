@@ -12,7 +12,11 @@ use crate::onnx::operand::Operand;
 use crate::onnx::predicate::CmpF;
 use crate::onnx::symbolic::Dim;
 use crate::onnx::{Builder, DataType, Expr, Failure, NodeContext, Registry, structured};
+use monopour_contract::attributes;
 use monopour_ir::{Value, ops};
+
+/// `accuracy_level` of MatMulNBits: rows may be rounded to 8 bits.
+const INT8_ROWS_LEVEL: i64 = 4;
 
 pub(super) fn register(registry: &mut Registry) {
     let mut op = |name, lowering, missing| registry.add("com.microsoft", name, 1..=i64::MAX, lowering, missing);
@@ -238,6 +242,9 @@ fn matmul_n_bits<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'
     let shape = [&x.shape[..lead], &[Dim::constant(layout.columns)]].concat();
     let result: Vec<usize> = (0..=lead).collect();
     let product = b.products([left, right], lead + 2, x.dtype, (&shape, &result))?;
+    if cx.int("accuracy_level", 0)? == INT8_ROWS_LEVEL {
+        b.mark_product(&product, attributes::INT8_ROWS);
+    }
     let Some(bias) = cx.optional(5) else { return Ok(vec![product]) };
     Ok(vec![b.elementwise_of_shape(&[&product, bias], x.dtype, shape, |b, e| add(b, e[0], e[1]))?])
 }
