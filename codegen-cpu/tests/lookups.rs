@@ -213,6 +213,7 @@ fn rows_of_8_bits_are_added_as_integers() {
             let text = assembly(Case { rows, columns: 64, blocks: 32, narrow: true, ..PLAIN }, target);
             let found = text.matches(instruction).count();
             assert!(found >= 8 && !text.contains("cvtsi2ss"), "{found} {instruction} on {target}:\n{text}");
+            assert!(text.contains("prefetch"), "{text}");
         }
     }
 }
@@ -225,6 +226,7 @@ fn numbers_are_looked_up_in_a_register() {
         let text = assembly(case, "x86-64-v4");
         let found = text.matches("vpermd").count() + text.matches("vpermps").count();
         assert!(found >= 8 && !text.contains("vcvtdq2ps"), "{found} of {case:?}:\n{text}");
+        assert!(text.contains("prefetch"), "{text}");
         assert!(!assembly(case, "x86-64-v3").contains("vpermps"), "{case:?}");
     }
     // No whole words: numbers are converted.

@@ -16,7 +16,7 @@
 use super::body::{self, Place, Values};
 use super::combine;
 use super::emit::{Emit, Position, Width};
-use super::few_bits::{FewBits, Kind, Known, place};
+use super::few_bits::{AHEAD_BYTES, FewBits, Kind, Known, place};
 use super::nest::{Access, Nest};
 use monopour_ir::bodies::constant;
 use monopour_ir::{Attr, Type, Value, ops};
@@ -24,6 +24,8 @@ use monopour_program::CpuTarget;
 
 /// Bytes of a word, which is a lane.
 const WORD: i64 = 4;
+/// `pmaddwd`, of 128, 256 and 512 bits.
+const ADD_PAIRS: [&str; 3] = ["llvm.x86.sse2.pmadd.wd", "llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512"];
 /// Bits of the shortest vector that is used.
 const LEAST_BITS: i64 = 128;
 
@@ -65,6 +67,7 @@ struct Factors<'c> {
 struct Shared<'c> {
     vectors: Known<'c, Vec<Value<'c>>>,
     sums: Known<'c, Value<'c>>,
+    zeros: Known<'c, Value<'c>>,
     values: Known<'c, Value<'c>>,
 }
 
@@ -112,6 +115,18 @@ impl Instruction {
         }
     }
 
+    /// Products of bytes without a sign and numbers of 16 bits with one, in words.
+    fn multiply<'c>(self, e: &mut Emit<'c>, byte: Value<'c>, number: Value<'c>) -> Value<'c> {
+        let (ty, lanes) = (number.ty(), number.ty().as_vector().map_or(1, |ty| ty.shape[0]));
+        if self == Self::Plain {
+            return e.op(ops::arith::MULI, &[byte, number], ty);
+        }
+        // A product of 32 bits is two instructions. The upper half of a byte is 0.
+        let halves = Type::vector(&[2 * lanes], Type::integer(e.cx, 16));
+        let both = [byte, number].map(|value| e.op(ops::vector::BITCAST, &[value], halves));
+        e.intrinsic(ADD_PAIRS[lanes.ilog2() as usize - 2], &both, ty)
+    }
+
     /// Sums of two products, of 16 bits: at most 4 numbers of 2 bits, or 2 of 4, times 127, whatever is added to them.
     fn halves<'c>(self, e: &mut Emit<'c>, [q, x]: [Value<'c>; 2]) -> Value<'c> {
         let bytes = q.ty().as_vector().map_or(1, |ty| ty.shape[0]);
@@ -130,9 +145,8 @@ impl Instruction {
     fn words<'c>(self, e: &mut Emit<'c>, halves: Value<'c>, ty: Type<'c>) -> Value<'c> {
         let (half, count) = (halves.ty().element(), halves.ty().as_vector().map_or(1, |ty| ty.shape[0]));
         if self == Self::Pairs {
-            let names = ["llvm.x86.sse2.pmadd.wd", "llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512"];
             let ones = e.constant(Attr::int(half, 1), half, count);
-            return e.intrinsic(names[count.ilog2() as usize - 3], &[halves, ones], ty);
+            return e.intrinsic(ADD_PAIRS[count.ilog2() as usize - 3], &[halves, ones], ty);
         }
         let wide = e.op(ops::arith::EXTSI, &[halves], Type::vector(&[count], ty.element()));
         pairs(e, wide)
@@ -217,7 +231,8 @@ impl BlockDots {
         for segment in e.segments(&nest.loops[dim], &sizes) {
             state = e.for_each(segment, &state, &mut |e, here, state| {
                 let mut next = state.to_vec();
-                let mut shared = Shared { vectors: Known::new(), sums: Known::new(), values: Known::new() };
+                let mut shared =
+                    Shared { vectors: Known::new(), sums: Known::new(), zeros: Known::new(), values: Known::new() };
                 for (row, at) in rows.iter().enumerate() {
                     let mut at = at.clone();
                     (at[self.few.bytes], at[self.few.places]) = (Position::at(0), Position::at(0));
@@ -254,10 +269,14 @@ impl BlockDots {
     ) -> Value<'c> {
         let [numbers, row] =
             [self.few.input, factors.row].map(|input| (nest.body.arg(input), place(nest, &[input], at)));
-        let q = shared.vectors.at(e, numbers.0, numbers.1, |e| self.numbers(e, nest, at, lanes));
+        let q = shared.vectors.at(e, numbers.0, numbers.1, |e| {
+            self.few.fetch_ahead(e, nest, at, WORD * lanes);
+            self.numbers(e, nest, at, lanes)
+        });
         let x = shared.vectors.at(e, row.0, row.1.clone(), |e| self.lines(e, nest, factors.row, (at, lanes)));
         let known = factors.zero.and_then(constant).filter(|zero| zero.fract() == 0.0 && zero.abs() <= 255.0);
-        // The sum of the row's numbers, times the zero point where it is a known integer: what a dot begins with.
+        let byte = factors.zero.and_then(|zero| self.byte(nest, zero));
+        // The sum of the row's numbers, times a zero point that is known; a dot of integers begins with it.
         let whole = shared.sums.at(e, row.0, row.1, |e| {
             let nothing = zeros(e, lanes);
             if factors.zero.is_none() || known == Some(0.0) {
@@ -265,25 +284,46 @@ impl BlockDots {
             }
             let ones = ones(e, x[0].ty());
             let sum = self.instruction.add(e, nothing, [&vec![ones; x.len()], &x]);
-            let Some(zero) = known else { return sum };
-            let word = sum.ty().element();
-            let by = e.constant(Attr::int(word, -(zero as i64)), word, lanes);
+            let Some(by) = known.map(|zero| -(zero as i64)).or(byte.map(|_| -1)) else { return sum };
+            let by = e.constant(Attr::int(sum.ty().element(), by), sum.ty().element(), lanes);
             e.op(ops::arith::MULI, &[sum, by], sum.ty())
         });
         let single = Type::vector(&[lanes], Type::f32(e.cx));
-        let is_later = factors.zero.is_some() && known.is_none();
-        let begin = if is_later { zeros(e, lanes) } else { whole };
+        let is_later = factors.zero.is_some() && known.is_none() && byte.is_none();
+        let begin = match byte {
+            Some(input) => {
+                let arg = nest.body.arg(input);
+                let zero = shared.zeros.at(e, arg, place(nest, &[input], at), |e| {
+                    let zero = self.spread(e, nest, input, (at, lanes));
+                    let zero = e.splat(zero, lanes);
+                    e.op(ops::arith::EXTUI, &[zero], whole.ty())
+                });
+                self.instruction.multiply(e, zero, whole)
+            }
+            None if is_later => zeros(e, lanes),
+            None => whole,
+        };
         let dot = self.instruction.add(e, begin, [&q, &x]);
         let mut term = e.op(ops::arith::SITOFP, &[dot], single);
-        let wanted: Vec<Value> = factors.scales.iter().copied().chain(factors.zero.filter(|_| is_later)).collect();
-        let values: Values =
-            wanted.iter().map(|value| (*value, self.same(e, nest, *value, (at, lanes), shared))).collect();
         if let Some(zero) = factors.zero.filter(|_| is_later) {
             let all = e.op(ops::arith::SITOFP, &[whole], single);
-            let less = e.op(ops::arith::MULF, &[all, values[&zero]], single);
+            let zero = self.same(e, nest, zero, (at, lanes), shared);
+            let less = e.op(ops::arith::MULF, &[all, zero], single);
             term = e.op(ops::arith::SUBF, &[term, less], single);
         }
-        factors.scales.iter().fold(term, |term, scale| e.op(ops::arith::MULF, &[term, values[scale]], single))
+        for scale in &factors.scales {
+            let scale = self.same(e, nest, *scale, (at, lanes), shared);
+            term = e.op(ops::arith::MULF, &[term, scale], single);
+        }
+        term
+    }
+
+    /// The input of bytes whose numbers without a sign a zero point is.
+    fn byte(&self, nest: &Nest, zero: Value) -> Option<usize> {
+        let op = zero.defining_op().filter(|op| op.is(ops::arith::UITOFP) && op.block() == Some(nest.body))?;
+        let (block, input) = op.operand(0).as_block_arg()?;
+        let is_byte = op.operand(0).ty().integer_width() == Some(8);
+        Some(input).filter(|input| is_byte && block == nest.body && *input < nest.inputs.len())
     }
 
     /// The numbers of each place, a byte each.
@@ -362,6 +402,11 @@ impl BlockDots {
         else {
             return e.load(operand, at, self.few.bytes, 1);
         };
+        if self.few.shares_columns(nest, operand) {
+            let mut at = at.to_vec();
+            at[blocks] = at[blocks].plus(AHEAD_BYTES / self.block_bytes);
+            e.prefetch_soon(operand, &at, blocks, 1);
+        }
         let each = e.load(operand, at, blocks, count);
         let words = self.block_bytes / WORD;
         e.shuffle(each, each, &(0..lanes).map(|lane| lane / words).collect::<Vec<_>>())
