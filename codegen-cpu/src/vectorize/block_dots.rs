@@ -16,7 +16,7 @@
 use super::body::{self, Place, Values};
 use super::combine;
 use super::emit::{Emit, Position, Width};
-use super::few_bits::{AHEAD_BYTES, FewBits, Kind, Known, place};
+use super::few_bits::{FewBits, Kind, Known, place};
 use super::nest::{Access, Nest};
 use monopour_ir::bodies::constant;
 use monopour_ir::{Attr, Type, Value, ops};
@@ -75,8 +75,7 @@ struct Shared<'c> {
 pub(super) fn of(nest: &Nest, cpu: &CpuTarget) -> Option<BlockDots> {
     FewBits::all(nest).into_iter().find_map(|few| {
         let block_bytes = nest.loops[few.bytes].extent.filter(|bytes| *bytes > 0 && bytes * 8 % LEAST_BITS == 0)?;
-        let of_block = |d: &usize| nest.inputs[few.input].stride_bytes(*d) == Some(block_bytes);
-        let over_blocks = nest.reductions().into_iter().find(of_block);
+        let over_blocks = few.blocks(nest);
         let vector = i64::from(cpu.vector_bits).max(LEAST_BITS) / 8;
         let (blocks, bytes) = match over_blocks {
             _ if block_bytes % vector == 0 => (None, vector),
@@ -230,6 +229,7 @@ impl BlockDots {
         let mut state = state.to_vec();
         for segment in e.segments(&nest.loops[dim], &sizes) {
             state = e.for_each(segment, &state, &mut |e, here, state| {
+                self.fetch_ahead(e, nest, &factors, (&rows[0], here, segment.step), self.few.columns(nest, rows));
                 let mut next = state.to_vec();
                 let mut shared =
                     Shared { vectors: Known::new(), sums: Known::new(), zeros: Known::new(), values: Known::new() };
@@ -245,6 +245,37 @@ impl BlockDots {
             });
         }
         state
+    }
+
+    /// Fetches what the next columns read: numbers, and of several blocks what they are scaled by.
+    fn fetch_ahead<'c>(
+        &self,
+        e: &mut Emit<'c>,
+        nest: &Nest<'c>,
+        factors: &Factors<'c>,
+        (at, here, step): (&[Position<'c>], Position<'c>, i64),
+        columns: i64,
+    ) {
+        let mut at = at.to_vec();
+        (at[self.few.bytes], at[self.few.places]) = (Position::at(0), Position::at(0));
+        let Some(blocks) = self.blocks else {
+            let mut here = here;
+            if let Some(blocks) = self.few.blocks(nest) {
+                let block = std::mem::replace(&mut at[blocks], Position::at(0));
+                let before = e.times(block, self.block_bytes);
+                here = e.sum(before, here);
+            }
+            return self.few.fetch_ahead(e, (nest, self.few.input), &at, (self.few.bytes, here), [1, step, columns]);
+        };
+        at[blocks] = Position::at(0);
+        let bytes = [self.block_bytes, step, columns];
+        self.few.fetch_ahead(e, (nest, self.few.input), &at, (self.few.bytes, here), bytes);
+        let wanted = factors.scales.iter().copied().chain(factors.zero).collect();
+        for input in inputs(nest, wanted).unwrap_or_default() {
+            if nest.inputs[input].access(blocks) == Access::Contiguous {
+                self.few.fetch_ahead(e, (nest, input), &at, (blocks, here), [1, step, columns]);
+            }
+        }
     }
 
     /// A term of fewer lanes: the others are 0.
@@ -269,10 +300,7 @@ impl BlockDots {
     ) -> Value<'c> {
         let [numbers, row] =
             [self.few.input, factors.row].map(|input| (nest.body.arg(input), place(nest, &[input], at)));
-        let q = shared.vectors.at(e, numbers.0, numbers.1, |e| {
-            self.few.fetch_ahead(e, nest, at, WORD * lanes);
-            self.numbers(e, nest, at, lanes)
-        });
+        let q = shared.vectors.at(e, numbers.0, numbers.1, |e| self.numbers(e, nest, at, lanes));
         let x = shared.vectors.at(e, row.0, row.1.clone(), |e| self.lines(e, nest, factors.row, (at, lanes)));
         let known = factors.zero.and_then(constant).filter(|zero| zero.fract() == 0.0 && zero.abs() <= 255.0);
         let byte = factors.zero.and_then(|zero| self.byte(nest, zero));
@@ -402,11 +430,6 @@ impl BlockDots {
         else {
             return e.load(operand, at, self.few.bytes, 1);
         };
-        if self.few.shares_columns(nest, operand) {
-            let mut at = at.to_vec();
-            at[blocks] = at[blocks].plus(AHEAD_BYTES / self.block_bytes);
-            e.prefetch_soon(operand, &at, blocks, 1);
-        }
         let each = e.load(operand, at, blocks, count);
         let words = self.block_bytes / WORD;
         e.shuffle(each, each, &(0..lanes).map(|lane| lane / words).collect::<Vec<_>>())

@@ -7,14 +7,10 @@
 //!
 //! An op of the body is the number where it is for every byte and place, whatever integer ops it is written as.
 
-use super::emit::{Emit, Position};
+use super::emit::{Emit, Position, element_bytes};
 use super::nest::{Nest, Operand};
 use monopour_ir::{Op, Value, ops};
 use std::collections::HashMap;
-
-/// Bytes between those that are read and those that are fetched then. A column is a stream that ends before the prefetcher follows it,
-/// and several are read side by side (19 MB of a decoder's weights in one step: 0.65 ms, 1.5 without).
-pub(super) const AHEAD_BYTES: i64 = 8 << 10;
 
 /// The loops over numbers of a few bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,17 +62,42 @@ impl FewBits {
         (1 << self.bits) - 1
     }
 
-    /// Fetches so many bytes that are read some columns later.
-    pub(super) fn fetch_ahead<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, at: &[Position<'c>], count: i64) {
-        let mut at = at.to_vec();
-        at[self.bytes] = at[self.bytes].plus(AHEAD_BYTES);
-        e.prefetch_soon(&nest.inputs[self.input], &at, self.bytes, count);
+    /// The loop over blocks whose bytes follow each other.
+    pub(super) fn blocks(&self, nest: &Nest) -> Option<usize> {
+        let bytes = nest.loops[self.bytes].extent?;
+        nest.reductions().into_iter().find(|d| nest.inputs[self.input].stride_bytes(*d) == Some(bytes))
     }
 
-    /// Whether another input differs by column, too.
-    pub(super) fn shares_columns(&self, nest: &Nest, other: &Operand) -> bool {
-        let is_column = |d: usize| !nest.loops[d].reduction && nest.inputs[self.input].uses(d);
-        (0..nest.loops.len()).any(|d| is_column(d) && other.uses(d))
+    /// Columns of numbers that positions are of.
+    pub(super) fn columns<'c>(&self, nest: &Nest<'c>, rows: &[Vec<Position<'c>>]) -> i64 {
+        let places: Vec<_> = rows.iter().map(|at| place(nest, &[self.input], at)).collect();
+        (0..places.len()).filter(|n| !places[..*n].contains(&places[*n])).count() as i64
+    }
+
+    /// The loop over columns.
+    pub(super) fn column(&self, nest: &Nest) -> Option<usize> {
+        (0..nest.loops.len()).rfind(|d| !nest.loops[*d].reduction && nest.inputs[self.input].uses(*d))
+    }
+
+    /// Fetches what the next tile of some columns reads of an input along a loop, while this one is at a position of it: so many
+    /// elements for each of its iterations and columns, of `step` iterations. In the order of memory, as one stream: columns are
+    /// short ones, which end before the prefetcher follows them.
+    pub(super) fn fetch_ahead<'c>(
+        &self,
+        e: &mut Emit<'c>,
+        (nest, input): (&Nest<'c>, usize),
+        at: &[Position<'c>],
+        (along, here): (usize, Position<'c>),
+        [elements, step, columns]: [i64; 3],
+    ) {
+        let operand = &nest.inputs[input];
+        let size = element_bytes(operand);
+        let Some(row) = self.column(nest).and_then(|column| operand.stride_bytes(column)).filter(|row| *row > 0) else {
+            return;
+        };
+        let mut at = at.to_vec();
+        at[along] = e.times(here, elements * columns).plus(columns * row / size);
+        e.prefetch_soon(operand, &at, along, elements * step * columns);
     }
 
     /// The number, in the body; `None` where there is none.

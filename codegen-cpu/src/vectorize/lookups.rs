@@ -25,8 +25,6 @@ use std::collections::HashSet;
 
 /// Lanes of a register, and entries of a table.
 pub(super) const LANES: i64 = 16;
-/// Most bytes of a column that are fetched at once.
-const MOST_FETCHED: i64 = 256;
 /// Bits of a lane.
 const WORD_BITS: i64 = 32;
 
@@ -128,13 +126,12 @@ impl Lookup {
     ) -> Vec<Value<'c>> {
         let step = self.bytes_of_step();
         let split = self.split(nest).expect("invariant: the choice asked for it");
-        let (mut known, mut fetched) = (Known::new(), Known::new());
-        for at in rows {
-            let mut at = at.clone();
-            (at[self.0.bytes], at[self.0.places]) = (Position::at(0), Position::at(0));
-            let (numbers, here) = (nest.body.arg(self.0.input), place(nest, &[self.0.input], &at));
-            let count = nest.loops[self.0.bytes].extent.unwrap_or(step).min(MOST_FETCHED);
-            fetched.at(e, numbers, here, |e| self.0.fetch_ahead(e, nest, &at, count));
+        let mut known = Known::new();
+        if let Some((blocks, bytes)) = self.0.blocks(nest).zip(nest.loops[self.0.bytes].extent) {
+            let (mut at, columns) = (rows[0].clone(), self.0.columns(nest, rows));
+            let here = std::mem::replace(&mut at[blocks], Position::at(0));
+            at[self.0.places] = Position::at(0);
+            self.0.fetch_ahead(e, (nest, self.0.input), &at, (self.0.bytes, here), [bytes, 1, columns]);
         }
         let blocks: Vec<Values> = rows.iter().map(|at| self.block(e, nest, &split, at, &mut known)).collect();
         let mut state = state.to_vec();
