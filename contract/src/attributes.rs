@@ -65,7 +65,7 @@ names! {
     FETCHED = "monopour.fetched";
 
     /// Product of a model that allows its rows to be rounded to integers of 8 bits, a block at a time. Until fusion.
-    INT8_ROWS = "monopour.int8_rows";
+    ROUNDED_ROWS = "monopour.rounded_rows";
 
     /// Product of an unknown number of rows in the branch of few: it computes its weights as it reads them. Until fusion.
     FEW_ROWS = "monopour.few_rows";

@@ -127,8 +127,8 @@ fn prepare<'c>(module: &'c Module<'c>, on_cpu: bool, rw: &mut Rewriter<'c>) -> R
     early_scales::run(module, rw)?;
     joined_halves::run(module, rw)?;
     slice_before_transposing(module, rw)?;
+    quantised_rows::run(module, on_cpu, rw)?;
     if on_cpu {
-        quantised_rows::run(module, rw)?;
         single_rows::run(module, rw)?;
     }
     duplicate_data_movement(module, rw);
@@ -205,13 +205,17 @@ fn guard_reductions<'c>(module: &'c Module<'c>, unpacks: bool, rw: &mut Rewriter
             let is_narrow = if unpacks { shrinks(producer) } else { weights && linalg::is_extension(producer) };
             let is_part = is_narrow && source == *value && products::contraction_loops(op).is_some();
             let is_few = !unpacks && weights && stored_order::has_few_rows(op, index);
-            let is_rounded = !unpacks && op.attr(attributes::INT8_ROWS).is_some();
+            let is_rounded = !unpacks && op.attr(attributes::ROUNDED_ROWS).is_some();
             let is_once = AffineMap::is_permutation(*map) || weights && reads_once(*map, &extents);
             if is_rounded && !weights {
-                // Numbers are a part of the product, and how they were rounded is not.
+                // Numbers are a part of the product, and how they were rounded is not; nor have those that make rows their blocks.
+                let numbers = producer.operand(0);
+                let blocks = numbers.defining_op().and_then(|op| op.operand(0).defining_op());
                 rw.set_point(InsertionPoint::Before(op));
-                rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[producer.operand(0)]))?;
-                count += 1;
+                for value in [numbers].into_iter().chain(blocks.map(|expand| expand.operand(0))) {
+                    rw.create(OpSpec::new(ANCHOR, op.location()).operands(&[value]))?;
+                    count += 1;
+                }
             }
             if (is_few || is_rounded || is_once || is_part) && !is_apart {
                 continue;

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! %y = generic (m, n, k) %x[m, k], %w[n, k]     %e = expand_shape %x : [M, K] to [M, B, I, 2]
-//!      {monopour.int8_rows}                     %a = generic (m, b, i, p) max(|%e|) : [M, B]
+//!      {monopour.rounded_rows}                  %a = generic (m, b, i, p) max(|%e|) : [M, B]
 //!                                               %q = generic (m, b, i, p) round(%e * (127 / %a)) : [M, B, 2, I] of i8
 //!                                               %r = generic (m, b, i, p) %q[m, b, p, i] * (%a / 127)
 //!                                               %y = generic (m, n, k) collapse_shape %r [m, k], %w[n, k]
@@ -35,22 +35,22 @@ const MOST_PER_BYTE: i64 = 4;
 /// The largest integer of a block.
 const LARGEST: f64 = 127.0;
 
-/// Rewrites all such products of `module`.
+/// Rewrites all such products of `module`; for a GPU, which multiplies floats, it takes their marks away.
 ///
 /// # Errors
 /// None of its own; what MLIR's op builders report.
-pub(crate) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+pub(crate) fn run<'c>(module: &'c Module<'c>, on_cpu: bool, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     for op in module.op().find_all(ops::linalg::GENERIC) {
-        if op.attr(attributes::INT8_ROWS).is_none() {
+        if op.attr(attributes::ROUNDED_ROWS).is_none() {
             continue;
         }
-        match Rows::of(op) {
+        match Rows::of(op).filter(|_| on_cpu) {
             Some(rows) => {
                 trace!(target: "fuse", "{}: rounds its rows to 8 bits", op.location());
                 rows.rewrite(rw)?;
             }
-            // Permission alone decides nothing.
-            None => _ = rw.remove_attr(op, attributes::INT8_ROWS),
+            // A mark alone decides nothing.
+            None => _ = rw.remove_attr(op, attributes::ROUNDED_ROWS),
         }
     }
     Ok(())

@@ -34,7 +34,7 @@ use tracing::trace;
 pub(crate) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     let mut all = module.op().find_all(ops::linalg::GENERIC);
     // Those that finish one are gone with it.
-    all.retain(|op| products::contraction_loops(*op).is_some() && op.attr(attributes::INT8_ROWS).is_none());
+    all.retain(|op| products::contraction_loops(*op).is_some() && op.attr(attributes::ROUNDED_ROWS).is_none());
     for op in all {
         if let Some(form) = Form::of(op) {
             trace!(target: "fuse", "{}: a product of one row is code of its own", op.location());

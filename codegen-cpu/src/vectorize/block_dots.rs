@@ -14,9 +14,10 @@
 //! Limits: bytes of whole vectors of 128 bits for each block; numbers of 2 or 4 bits.
 
 use super::body::{self, Place, Values};
+use super::columns::{self, Known, place};
 use super::combine;
 use super::emit::{Emit, Position, Width};
-use super::few_bits::{FewBits, Kind, Known, place};
+use super::few_bits::{FewBits, Kind};
 use super::nest::{Access, Nest};
 use monopour_ir::bodies::constant;
 use monopour_ir::{Attr, Type, Value, ops};
@@ -75,7 +76,7 @@ struct Shared<'c> {
 pub(super) fn of(nest: &Nest, cpu: &CpuTarget) -> Option<BlockDots> {
     FewBits::all(nest).into_iter().find_map(|few| {
         let block_bytes = nest.loops[few.bytes].extent.filter(|bytes| *bytes > 0 && bytes * 8 % LEAST_BITS == 0)?;
-        let over_blocks = few.blocks(nest);
+        let over_blocks = columns::blocks(nest, few.input, few.bytes);
         let vector = i64::from(cpu.vector_bits).max(LEAST_BITS) / 8;
         let (blocks, bytes) = match over_blocks {
             _ if block_bytes % vector == 0 => (None, vector),
@@ -229,7 +230,7 @@ impl BlockDots {
         let mut state = state.to_vec();
         for segment in e.segments(&nest.loops[dim], &sizes) {
             state = e.for_each(segment, &state, &mut |e, here, state| {
-                self.fetch_ahead(e, nest, &factors, (&rows[0], here, segment.step), self.few.columns(nest, rows));
+                self.fetch_ahead(e, nest, &factors, rows, (here, segment.step));
                 let mut next = state.to_vec();
                 let mut shared =
                     Shared { vectors: Known::new(), sums: Known::new(), zeros: Known::new(), values: Known::new() };
@@ -253,27 +254,20 @@ impl BlockDots {
         e: &mut Emit<'c>,
         nest: &Nest<'c>,
         factors: &Factors<'c>,
-        (at, here, step): (&[Position<'c>], Position<'c>, i64),
-        columns: i64,
+        rows: &[Vec<Position<'c>>],
+        (here, step): (Position<'c>, i64),
     ) {
-        let mut at = at.to_vec();
-        (at[self.few.bytes], at[self.few.places]) = (Position::at(0), Position::at(0));
+        let (few, mut at) = (self.few, rows[0].clone());
         let Some(blocks) = self.blocks else {
-            let mut here = here;
-            if let Some(blocks) = self.few.blocks(nest) {
-                let block = std::mem::replace(&mut at[blocks], Position::at(0));
-                let before = e.times(block, self.block_bytes);
-                here = e.sum(before, here);
-            }
-            return self.few.fetch_ahead(e, (nest, self.few.input), &at, (self.few.bytes, here), [1, step, columns]);
+            return columns::fetch_bytes_ahead(e, (nest, few.input), rows, (few.bytes, here), step);
         };
-        at[blocks] = Position::at(0);
-        let bytes = [self.block_bytes, step, columns];
-        self.few.fetch_ahead(e, (nest, self.few.input), &at, (self.few.bytes, here), bytes);
+        let count = columns::count(nest, few.input, rows);
+        (at[few.bytes], at[blocks]) = (Position::at(0), Position::at(0));
+        columns::fetch_ahead(e, (nest, few.input), &at, (few.bytes, here), [self.block_bytes, step, count]);
         let wanted = factors.scales.iter().copied().chain(factors.zero).collect();
         for input in inputs(nest, wanted).unwrap_or_default() {
             if nest.inputs[input].access(blocks) == Access::Contiguous {
-                self.few.fetch_ahead(e, (nest, input), &at, (blocks, here), [1, step, columns]);
+                columns::fetch_ahead(e, (nest, input), &at, (blocks, here), [1, step, count]);
             }
         }
     }

@@ -7,7 +7,6 @@
 //!
 //! An op of the body is the number where it is for every byte and place, whatever integer ops it is written as.
 
-use super::emit::{Emit, Position, element_bytes};
 use super::nest::{Nest, Operand};
 use monopour_ir::{Op, Value, ops};
 use std::collections::HashMap;
@@ -60,44 +59,6 @@ impl FewBits {
     /// The largest number.
     pub(super) fn mask(&self) -> i64 {
         (1 << self.bits) - 1
-    }
-
-    /// The loop over blocks whose bytes follow each other.
-    pub(super) fn blocks(&self, nest: &Nest) -> Option<usize> {
-        let bytes = nest.loops[self.bytes].extent?;
-        nest.reductions().into_iter().find(|d| nest.inputs[self.input].stride_bytes(*d) == Some(bytes))
-    }
-
-    /// Columns of numbers that positions are of.
-    pub(super) fn columns<'c>(&self, nest: &Nest<'c>, rows: &[Vec<Position<'c>>]) -> i64 {
-        let places: Vec<_> = rows.iter().map(|at| place(nest, &[self.input], at)).collect();
-        (0..places.len()).filter(|n| !places[..*n].contains(&places[*n])).count() as i64
-    }
-
-    /// The loop over columns.
-    pub(super) fn column(&self, nest: &Nest) -> Option<usize> {
-        (0..nest.loops.len()).rfind(|d| !nest.loops[*d].reduction && nest.inputs[self.input].uses(*d))
-    }
-
-    /// Fetches what the next tile of some columns reads of an input along a loop, while this one is at a position of it: so many
-    /// elements for each of its iterations and columns, of `step` iterations. In the order of memory, as one stream: columns are
-    /// short ones, which end before the prefetcher follows them.
-    pub(super) fn fetch_ahead<'c>(
-        &self,
-        e: &mut Emit<'c>,
-        (nest, input): (&Nest<'c>, usize),
-        at: &[Position<'c>],
-        (along, here): (usize, Position<'c>),
-        [elements, step, columns]: [i64; 3],
-    ) {
-        let operand = &nest.inputs[input];
-        let size = element_bytes(operand);
-        let Some(row) = self.column(nest).and_then(|column| operand.stride_bytes(column)).filter(|row| *row > 0) else {
-            return;
-        };
-        let mut at = at.to_vec();
-        at[along] = e.times(here, elements * columns).plus(columns * row / size);
-        e.prefetch_soon(operand, &at, along, elements * step * columns);
     }
 
     /// The number, in the body; `None` where there is none.
@@ -169,36 +130,4 @@ impl<'c> Bits<'c, '_> {
         };
         Some(bits & mask)
     }
-}
-
-/// What several rows read, by a value of the body and a place.
-pub(super) struct Known<'c, T>(Vec<(Value<'c>, Vec<Position<'c>>, T)>);
-
-impl<'c, T: Clone> Known<'c, T> {
-    /// Nothing.
-    pub(super) fn new() -> Self {
-        Self(vec![])
-    }
-
-    /// What stands for a value of the body at a place, made where it is not known.
-    pub(super) fn at(
-        &mut self,
-        e: &mut Emit<'c>,
-        of: Value<'c>,
-        place: Vec<Position<'c>>,
-        make: impl FnOnce(&mut Emit<'c>) -> T,
-    ) -> T {
-        if let Some((.., value)) = self.0.iter().find(|(known, at, _)| *known == of && *at == place) {
-            return value.clone();
-        }
-        let value = make(e);
-        self.0.push((of, place, value.clone()));
-        value
-    }
-}
-
-/// The positions of the loops that some inputs depend on.
-pub(super) fn place<'c>(nest: &Nest<'c>, inputs: &[usize], at: &[Position<'c>]) -> Vec<Position<'c>> {
-    let uses = |d: &usize| inputs.iter().any(|input| nest.inputs[*input].uses(*d));
-    (0..nest.loops.len()).filter(uses).map(|d| at[d]).collect()
 }

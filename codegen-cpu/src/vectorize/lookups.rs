@@ -14,9 +14,10 @@
 //! Limits: numbers of 2 or 4 bits; whole words; the other inputs lie as the numbers do, or are the same for all of a block.
 
 use super::body::{self, Place, Values};
+use super::columns::{self, Known, place};
 use super::combine;
 use super::emit::{Emit, Position};
-use super::few_bits::{FewBits, Kind, Known, place};
+use super::few_bits::{FewBits, Kind};
 use super::instructions;
 use super::nest::{Nest, Operand};
 use monopour_ir::{Attr, Type, Value, ops};
@@ -25,6 +26,8 @@ use std::collections::HashSet;
 
 /// Lanes of a register, and entries of a table.
 pub(super) const LANES: i64 = 16;
+/// Most bytes of a column that are fetched before it is read.
+const MOST_FETCHED: i64 = 256;
 /// Bits of a lane.
 const WORD_BITS: i64 = 32;
 
@@ -127,12 +130,14 @@ impl Lookup {
         let step = self.bytes_of_step();
         let split = self.split(nest).expect("invariant: the choice asked for it");
         let mut known = Known::new();
-        if let Some((blocks, bytes)) = self.0.blocks(nest).zip(nest.loops[self.0.bytes].extent) {
-            let (mut at, columns) = (rows[0].clone(), self.0.columns(nest, rows));
-            let here = std::mem::replace(&mut at[blocks], Position::at(0));
-            at[self.0.places] = Position::at(0);
-            self.0.fetch_ahead(e, (nest, self.0.input), &at, (self.0.bytes, here), [bytes, 1, columns]);
-        }
+        let bytes = nest.loops[self.0.bytes].extent.unwrap_or(step);
+        columns::fetch_bytes_ahead(
+            e,
+            (nest, self.0.input),
+            rows,
+            (self.0.bytes, Position::at(0)),
+            bytes.min(MOST_FETCHED),
+        );
         let blocks: Vec<Values> = rows.iter().map(|at| self.block(e, nest, &split, at, &mut known)).collect();
         let mut state = state.to_vec();
         for segment in e.segments(&nest.loops[self.0.bytes], &[registers * step, step]) {

@@ -24,13 +24,14 @@
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
 //! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels), `dots` (those of narrow integers) and `tiles` (AMX),
 //! `windows` (small ones, written out), `few_bits`, `lookups` and `block_dots` (numbers of few bits),
-//! `rows` (each through all ops before the next), `ahead` (what is fetched early), `past_caches` (results too large for them), `flat` (lines as one), `merge` (fills and
+//! `rows` (each through all ops before the next), `ahead` and `columns` (what is fetched early), `past_caches` (results too large for them), `flat` (lines as one), `merge` (fills and
 //! epilogues), `segments` (parts of loops), `body`, `combine` and `emit` (builders), `instructions` (exp and division on AVX-512).
 
 mod ahead;
 mod block_dots;
 mod body;
 mod choose;
+mod columns;
 mod combine;
 mod dots;
 mod emit;

@@ -21,6 +21,7 @@
 use super::block_dots;
 use super::body::{self, Place, Values};
 use super::choose::{Choice, Declined, Numbers, choose, even};
+use super::columns;
 use super::combine::{self, Combiner};
 use super::emit::{Emit, Position, WIDE_ELEMENT_BYTES, Width, element_bytes};
 use super::form::Form;
@@ -304,6 +305,7 @@ impl<'c> Sum<'c, '_> {
             state = e.for_each(segment, &state, &mut |e, here, state| {
                 if segment.step == registers * lanes {
                     self.fetch_ahead(e, &rows, here);
+                    self.fetch_columns(e, &rows, here);
                 }
                 let mut next = state.to_vec();
                 for slot in &slots {
@@ -333,6 +335,17 @@ impl<'c> Sum<'c, '_> {
             let mut at = at.clone();
             at[dim] = here.plus(AHEAD_BYTES / element_bytes(input));
             e.prefetch_soon(input, &at, dim, width);
+        }
+    }
+
+    /// Fetches what the vector loop reads of bytes some columns later.
+    fn fetch_columns(&self, e: &mut Emit<'c>, rows: &[Vec<Position<'c>>], here: Position<'c>) {
+        let (dim, step) = (self.choice.dim, self.choice.registers * self.choice.lanes);
+        for (input, operand) in self.nest.inputs.iter().enumerate() {
+            let is_byte = operand.element().integer_width() == Some(8) && !self.nest.body.arg(input).is_unused();
+            if is_byte && operand.access(dim) == Access::Contiguous {
+                columns::fetch_bytes_ahead(e, (self.nest, input), rows, (dim, here), step);
+            }
         }
     }
 

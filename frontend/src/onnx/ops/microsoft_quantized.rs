@@ -243,7 +243,7 @@ fn matmul_n_bits<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'
     let result: Vec<usize> = (0..=lead).collect();
     let product = b.products([left, right], lead + 2, x.dtype, (&shape, &result))?;
     if cx.int("accuracy_level", 0)? == INT8_ROWS_LEVEL {
-        b.mark_product(&product, attributes::INT8_ROWS);
+        b.mark_product(&product, attributes::ROUNDED_ROWS);
     }
     let Some(bias) = cx.optional(5) else { return Ok(vec![product]) };
     Ok(vec![b.elementwise_of_shape(&[&product, bias], x.dtype, shape, |b, e| add(b, e[0], e[1]))?])
