@@ -117,9 +117,12 @@ def write(name, out):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--names":
+    if sys.argv[1:2] == ["--names"]:
         print("\n".join(names()))
         sys.exit()
+    # Any other option would be the name of a folder for 7 GB.
+    if not sys.argv[1:] or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
     ort.set_default_logger_severity(4)
     logging.disable(logging.WARNING)
     for name in sys.argv[2:] or names():
