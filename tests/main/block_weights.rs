@@ -178,13 +178,7 @@ fn zero_points_of_few_bits_are_read_as_bytes() {
         let packed = |integers: &[usize]| -> Vec<u8> {
             integers.chunks(per_byte).map(|part| part.iter().rev().fold(0, |byte, e| byte << bits | e) as u8).collect()
         };
-        let constant = |name: &str, dims: &[usize], bytes: Vec<u8>| TensorProto {
-            name: name.to_owned(),
-            dims: dims.iter().map(|size| *size as i64).collect(),
-            data_type: DataType::U8.number(),
-            raw_data: bytes.into(),
-            ..TensorProto::default()
-        };
+        let constant = |name: &str, dims: &[usize], bytes| constant(name, DataType::U8, dims, bytes);
         let column = |n: usize| packed(&(0..TERMS).map(|k| element(k, n)).collect::<Vec<_>>());
         let zeros = |n: usize| packed(&(0..blocks).map(|block| zero(block, n)).collect::<Vec<_>>());
         let scales: Vec<f32> = (0..COLUMNS * blocks).map(Stored::scale).collect();
@@ -250,7 +244,8 @@ fn signed_nibble(i: usize) -> f64 {
     (sign(integer(i)) - sign(zero(block))) as f64 * f64::from(Stored::scale(block))
 }
 
-fn constant(name: &str, dtype: DataType, dims: &[usize], raw_data: Vec<u8>) -> TensorProto {
+/// A constant of these bytes.
+pub fn constant(name: &str, dtype: DataType, dims: &[usize], raw_data: Vec<u8>) -> TensorProto {
     let (dims, data_type) = (dims.iter().map(|size| *size as i64).collect(), dtype.number());
     TensorProto { name: name.to_owned(), dims, data_type, raw_data: raw_data.into(), ..TensorProto::default() }
 }

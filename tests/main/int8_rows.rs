@@ -2,8 +2,9 @@
 //! floats.
 
 use crate::backend::Monopour;
+use crate::block_weights::constant;
 use crate::onnx::{from_f32, input, node};
-use monopour::onnx::proto::{GraphProto, ModelProto, TensorProto};
+use monopour::onnx::proto::{GraphProto, ModelProto};
 use monopour::onnx::{DataType, Model};
 use monopour::{CompileOptions, compile_onnx};
 use monopour_testkit::device::full_is_asked_for;
@@ -63,13 +64,7 @@ impl Weights {
             let byte = |part: &[usize]| part.iter().rev().fold(0, |byte, e| byte << self.bits | e) as u8;
             integers.chunks(per_byte).map(byte).collect()
         };
-        let constant = |name: &str, dims: &[usize], bytes: Vec<u8>| TensorProto {
-            name: name.to_owned(),
-            dims: dims.iter().map(|size| *size as i64).collect(),
-            data_type: DataType::U8.number(),
-            raw_data: bytes.into(),
-            ..TensorProto::default()
-        };
+        let constant = |name: &str, dims: &[usize], bytes| constant(name, DataType::U8, dims, bytes);
         let column = |n: usize| packed(&(0..self.terms()).map(|k| self.element(k, n)).collect::<Vec<_>>());
         let zeros = |n: usize| packed(&(0..self.blocks).map(|block| self.zero(block, n)).collect::<Vec<_>>());
         let scales = |factor: f32| -> Vec<f32> {
