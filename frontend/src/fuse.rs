@@ -33,10 +33,10 @@
 
 use crate::fuse_form::Rules;
 use crate::{
-    computed_tables, early_scales, fuse_form, fuse_limits, grouped_rows, joined_halves, linalg, merged_reductions,
-    odd_products, packed_factors, products, quantised_rows, rounded_weights, several_results, siblings, side_by_side,
-    single_rows, sliced_transposes, softmax_maximum, specialize, split_division, split_k, split_reduction,
-    stored_order, turned,
+    TargetDescription, computed_tables, early_scales, fuse_form, fuse_limits, grouped_rows, joined_halves, linalg,
+    merged_reductions, odd_products, packed_factors, products, quantised_rows, rounded_weights, several_results,
+    siblings, side_by_side, single_rows, sliced_transposes, softmax_maximum, specialize, split_division, split_k,
+    split_reduction, stored_order, turned,
 };
 use monopour_contract::attributes;
 use monopour_ir::ops;
@@ -44,7 +44,6 @@ use monopour_ir::{
     AffineMap, CANONICALIZE_PROGRAM, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Value,
     drop_added_units, run_passes,
 };
-use monopour_program::GpuDescription;
 use std::collections::HashSet;
 use tracing::{Level, enabled, trace};
 
@@ -59,18 +58,19 @@ pub fn run(module: &Module) -> Result<(), Diagnostics> {
     run_for(module, None)
 }
 
-/// As [`run`]; for a GPU, products read factors that are computed of fewer bytes, such as dequantised weights, as they
+/// As [`run`], for a target, of which nothing is known else; for a GPU, products read factors that are computed of fewer bytes, such as dequantised weights, as they
 /// are stored, and compute them, and dispatches have several results where others read what they make on the way.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diagnostics> {
+pub fn run_for(module: &Module, target: Option<&TargetDescription>) -> Result<(), Diagnostics> {
+    let gpu = target.and_then(TargetDescription::gpu);
     let mut rw = Rewriter::new(module.context());
     drop_empty_loops(module, &mut rw);
     // Dims are resolved to inputs, so that a `tensor.dim` keeps no intermediate alive.
     let first = "func.func(linalg-generalize-named-ops),resolve-ranked-shaped-type-result-dims";
     run_passes(module.op(), &format!("builtin.module({first},{CANONICALIZE_PROGRAM},cse)"))?;
-    prepare(module, gpu.is_none(), &mut rw)?;
+    prepare(module, target, &mut rw)?;
     let most_buffers = gpu.map_or(usize::MAX, |gpu| gpu.limits.max_storage_buffers as usize);
     let guarded = [guard_reductions(module, gpu.is_some(), &mut rw)?, guard_results(module, &mut rw)?];
     let guarded = guarded.into_iter().sum::<usize>() + guard_inputs(module, &mut rw)?;
@@ -120,15 +120,19 @@ pub fn run_for(module: &Module, gpu: Option<&GpuDescription>) -> Result<(), Diag
 }
 
 /// What makes fusion find more.
-fn prepare<'c>(module: &'c Module<'c>, on_cpu: bool, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
+fn prepare<'c>(
+    module: &'c Module<'c>,
+    target: Option<&TargetDescription>,
+    rw: &mut Rewriter<'c>,
+) -> Result<(), Diagnostics> {
     stored_order::run(module, rw)?;
     computed_tables::run(module, rw)?;
     split_division::run(module, rw)?;
     early_scales::run(module, rw)?;
     joined_halves::run(module, rw)?;
     slice_before_transposing(module, rw)?;
-    quantised_rows::run(module, on_cpu, rw)?;
-    if on_cpu {
+    quantised_rows::run(module, target, rw)?;
+    if target.and_then(TargetDescription::gpu).is_none() {
         single_rows::run(module, rw)?;
     }
     duplicate_data_movement(module, rw);

@@ -80,7 +80,7 @@ mod pads;
 pub mod panels;
 pub mod place;
 mod products;
-mod quantised_rows;
+pub mod quantised_rows;
 pub mod ragged_columns;
 mod rounded_weights;
 mod rows;

@@ -10,3 +10,13 @@ pub enum TargetDescription {
     /// Native code on a CPU.
     Cpu(CpuTarget),
 }
+
+impl TargetDescription {
+    /// The GPU, if it is one.
+    pub fn gpu(&self) -> Option<&GpuDescription> {
+        match self {
+            Self::Gpu(gpu) => Some(gpu),
+            Self::Cpu(_) => None,
+        }
+    }
+}

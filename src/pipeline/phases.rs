@@ -47,7 +47,10 @@ pub(super) fn fuse<'c>(job: &mut Job<'c, '_>, mut stage: OnTensors<'c>) -> Resul
     if let Some(gpu) = gpu {
         frontend::layouts::run_on_gpu(&stage.model.module, &mut stage.model.weights, gpu)?;
     }
-    frontend::fuse::run_for(&stage.model.module, gpu)?;
+    if job.options.rounded_rows {
+        frontend::quantised_rows::allow(&stage.model.module);
+    }
+    frontend::fuse::run_for(&stage.model.module, Some(job.target))?;
     if let TargetDescription::Cpu(cpu) = job.target {
         frontend::collapse_lines::run(&stage.model.module, cpu)?;
     }

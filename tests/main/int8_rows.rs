@@ -6,7 +6,7 @@ use crate::block_weights::constant;
 use crate::onnx::{from_f32, input, node};
 use monopour::onnx::proto::{GraphProto, ModelProto};
 use monopour::onnx::{DataType, Model};
-use monopour::{CompileOptions, compile_onnx};
+use monopour::{CompileOptions, TargetDescription, compile_onnx};
 use monopour_testkit::device::full_is_asked_for;
 use monopour_testkit::onnx::{floats, graph, model_of, opset, with_int};
 use monopour_testkit::suite::Backend;
@@ -57,6 +57,30 @@ impl Weights {
         row.chunks(self.block).flat_map(block).collect()
     }
 
+    /// `x` times these, as matrices of terms and columns that the model dequantises: integers with a sign are less half of the range.
+    fn dequantized(&self, rows: &str, dtype: DataType) -> ModelProto {
+        let less = if dtype.is_unsigned() { 0 } else { 1 << (self.bits - 1) };
+        let matrix = |name: &str, lines: usize, element: &dyn Fn(usize, usize) -> usize| {
+            let elements: Vec<usize> = (0..lines * COLUMNS).map(|i| element(i / COLUMNS, i % COLUMNS)).collect();
+            let byte = |part: &[usize]| {
+                part.iter().rev().fold(0, |byte, e| byte << self.bits | e.wrapping_sub(less) & self.mask()) as u8
+            };
+            constant(name, dtype, &[lines, COLUMNS], elements.chunks(8 / self.bits as usize).map(byte).collect())
+        };
+        let scales: Vec<f32> = (0..self.blocks * COLUMNS).map(|i| self.scale(i / COLUMNS, i % COLUMNS)).collect();
+        let mut initializer = vec![
+            matrix("w", self.terms(), &|term, column| self.element(term, column)),
+            floats("s", &[self.blocks as i64, COLUMNS as i64], &scales),
+        ];
+        initializer.extend(self.zeros.then(|| matrix("z", self.blocks, &|block, column| self.zero(block, column))));
+        let operands = if self.zeros { "w, s, z" } else { "w, s" };
+        let dequantized = with_int(node(&format!("DequantizeLinear({operands}) -> f"), &[]), "axis", 0);
+        let dequantized = with_int(dequantized, "block_size", self.block as i64);
+        let inputs = vec![input("x", DataType::F32, &[rows, &self.terms().to_string()])];
+        let nodes = vec![dequantized, node("MatMul(x, f) -> y", &[])];
+        model_of(GraphProto { initializer, ..graph(inputs, nodes, &["y"]) }, 21)
+    }
+
     /// `x` times these, and times them again if `twice`.
     fn model(&self, rows: &str, twice: bool) -> ModelProto {
         let per_byte = 8 / self.bits as usize;
@@ -104,7 +128,12 @@ impl Weights {
 
 /// Checks a model on each CPU, which may make so many dispatches and rounds if `is_rounded`, and on GPUs, which never round.
 fn check(weights: Weights, (rows, size): (usize, &str), most: u64, is_rounded: bool, twice: bool) {
-    let proto = weights.model(size, twice);
+    check_model(weights, &weights.model(size, twice), rows, most, is_rounded, false);
+}
+
+/// As [`check`], of a model of these weights; `asks`: with the option that rounds where a model says nothing.
+fn check_model(weights: Weights, proto: &ModelProto, rows: usize, most: u64, is_rounded: bool, asks: bool) {
+    let twice = proto.graph.as_ref().is_some_and(|graph| graph.output.len() == 2);
     let model = Model::from_bytes(&proto.encode_to_vec(), "m.onnx", Path::new("")).unwrap_or_else(|e| panic!("{e}"));
     let terms = weights.terms();
     // The first block of the second row has zeros alone.
@@ -119,12 +148,22 @@ fn check(weights: Weights, (rows, size): (usize, &str), most: u64, is_rounded: b
         };
         x.chunks(terms).flat_map(row).collect()
     };
-    let cpus = std::iter::once(Monopour::cpu()).chain(Monopour::lower_cpus()).map(|cpu| (cpu, is_rounded, most));
+    let adds_bytes = |cpu: &Monopour| matches!(cpu.target(), TargetDescription::Cpu(cpu) if cpu.has("avx512vnni"));
+    let on_cpu = |cpu: Monopour| {
+        let is_rounded = is_rounded && (weights.bits < 8 || adds_bytes(&cpu));
+        (cpu, is_rounded, most)
+    };
+    let cpus = std::iter::once(Monopour::cpu()).chain(Monopour::lower_cpus()).map(on_cpu);
     // A GPU's kernels are those of any weights of few bits.
     let gpus = [Monopour::gpu(), Monopour::portable()].into_iter().flatten().filter(|_| rows == 2);
     for (backend, is_rounded, most) in cpus.chain(gpus.map(|gpu| (gpu, false, 1 + u64::from(twice)))) {
         let name = format!("{weights:?}, {rows} rows on {}", backend.name());
-        let options = CompileOptions { targets: vec![backend.target().clone()], verify: true, ..Default::default() };
+        let options = CompileOptions {
+            targets: vec![backend.target().clone()],
+            verify: true,
+            rounded_rows: asks,
+            ..Default::default()
+        };
         let program = compile_onnx(&model, &options).unwrap_or_else(|e| panic!("{name}: {e}")).program;
         let run = backend.run_program(program, &[from_f32(&[rows, terms], &x)]).unwrap_or_else(|e| panic!("{e}"));
         let expected = sums(is_rounded);
@@ -156,6 +195,17 @@ fn rows_are_rounded_where_the_model_allows_it() {
     }
 }
 
+/// Of weights of 8 bits CPUs with a dot product of bytes round rows, and then no more than 64 that are known.
+#[test]
+fn few_rows_of_weights_of_bytes_are_rounded() {
+    for (blocks, block, zeros) in [(5, 32, false), (3, 16, true), (2, 128, true)] {
+        let weights = Weights { bits: 8, blocks, block, zeros };
+        check(weights, (2, "2"), 3, true, false);
+        check(weights, (6, "rows"), 3, true, false);
+    }
+    check(Weights { bits: 8, blocks: 2, block: 32, zeros: false }, (65, "65"), 2, false, false);
+}
+
 /// Bytes of a block that fill no vector: floats, whose weights several rows compute before.
 #[test]
 fn blocks_without_whole_vectors_are_floats() {
@@ -167,4 +217,24 @@ fn blocks_without_whole_vectors_are_floats() {
 #[test]
 fn products_of_the_same_rows_share_what_is_rounded() {
     check(Weights { bits: 4, blocks: 3, block: 32, zeros: false }, (3, "3"), 4, true, true);
+}
+
+/// The compiler's option, of weights of a product that says nothing, and of weights that are dequantised.
+#[test]
+fn rows_are_rounded_where_the_user_allows_it() {
+    let weights = Weights { bits: 4, blocks: 3, block: 32, zeros: true };
+    let mut silent = weights.model("rows", false);
+    let product = &mut silent.graph.as_mut().expect("a graph").node[0];
+    product.attribute.retain(|attribute| attribute.name != "accuracy_level");
+    for (asks, most) in [(true, 3), (false, 1)] {
+        check_model(weights, &silent, 2, most, asks, asks);
+        let of = |rows: &str, dtype| weights.dequantized(rows, dtype);
+        check_model(weights, &of("2", DataType::U4), 2, most + u64::from(!asks), asks, asks);
+    }
+    for (dtype, bits, zeros) in
+        [(DataType::I4, 4, true), (DataType::U8, 8, true), (DataType::I8, 8, true), (DataType::I8, 8, false)]
+    {
+        let weights = Weights { bits, zeros, ..weights };
+        check_model(weights, &weights.dequantized("3", dtype), 3, 3, true, true);
+    }
 }

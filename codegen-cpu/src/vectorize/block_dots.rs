@@ -11,7 +11,7 @@
 //!
 //! Integers are added before they are scaled: exact, and one multiplication for 8 products. `x` has the places of a byte apart,
 //! each a line of the block, as the bytes have them when they are shifted.
-//! Limits: bytes of whole vectors of 128 bits for each block; numbers of 2 or 4 bits.
+//! Limits: bytes of whole vectors of 128 bits for each block; numbers of 2, 4 or 8 bits.
 
 use super::body::{self, Place, Values};
 use super::columns::{self, Known, place};
@@ -27,6 +27,10 @@ use monopour_program::CpuTarget;
 const WORD: i64 = 4;
 /// `pmaddwd`, of 128, 256 and 512 bits.
 const ADD_PAIRS: [&str; 3] = ["llvm.x86.sse2.pmadd.wd", "llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512"];
+/// Most bytes of a block: sums of their products fit in 32 bits, less their zero points, too.
+const MOST_BYTES: i64 = 1 << 15;
+/// Half of the range of a byte.
+const HALF: f64 = 128.0;
 /// Bits of the shortest vector that is used.
 const LEAST_BITS: i64 = 128;
 
@@ -58,10 +62,21 @@ enum Instruction {
 struct Factors<'c> {
     /// The input of 8 bits.
     row: usize,
+    /// Whether numbers, of 8 bits, have a sign: those without one, less half of the range.
+    signed: bool,
     /// What is subtracted of a number.
     zero: Option<Value<'c>>,
     /// What is the same for a block.
     scales: Vec<Value<'c>>,
+}
+
+impl Factors<'_> {
+    /// What is subtracted of a number without a sign, if it is a constant.
+    fn known(&self) -> Option<f64> {
+        let half = if self.signed { HALF } else { 0.0 };
+        let zero = self.zero.map_or(Some(0.0), constant)?;
+        Some(zero + half).filter(|zero| zero.fract() == 0.0 && zero.abs() <= 2.0 * HALF)
+    }
 }
 
 /// What rows and columns of a step share.
@@ -74,8 +89,12 @@ struct Shared<'c> {
 
 /// The loops of such a sum; `None` for other ops.
 pub(super) fn of(nest: &Nest, cpu: &CpuTarget) -> Option<BlockDots> {
-    FewBits::all(nest).into_iter().find_map(|few| {
-        let block_bytes = nest.loops[few.bytes].extent.filter(|bytes| *bytes > 0 && bytes * 8 % LEAST_BITS == 0)?;
+    let instruction = Instruction::of(cpu);
+    // Two products of bytes overflow a half.
+    let bytes = if instruction == Instruction::Groups { FewBits::bytes(nest) } else { vec![] };
+    FewBits::all(nest).into_iter().chain(bytes).find_map(|few| {
+        let fits = |bytes: &i64| *bytes > 0 && bytes * 8 % LEAST_BITS == 0 && *bytes <= MOST_BYTES;
+        let block_bytes = nest.loops[few.bytes].extent.filter(fits)?;
         let over_blocks = columns::blocks(nest, few.input, few.bytes);
         let vector = i64::from(cpu.vector_bits).max(LEAST_BITS) / 8;
         let (blocks, bytes) = match over_blocks {
@@ -83,7 +102,7 @@ pub(super) fn of(nest: &Nest, cpu: &CpuTarget) -> Option<BlockDots> {
             Some(blocks) if vector % block_bytes == 0 => (Some(blocks), vector),
             _ => (None, LEAST_BITS / 8),
         };
-        let dots = BlockDots { few, blocks, block_bytes, lanes: bytes / WORD, instruction: Instruction::of(cpu) };
+        let dots = BlockDots { few, blocks, block_bytes, lanes: bytes / WORD, instruction };
         dots.factors(nest).is_some().then_some(dots)
     })
 }
@@ -163,7 +182,7 @@ fn pairs<'c>(e: &mut Emit<'c>, value: Value<'c>) -> Value<'c> {
 impl BlockDots {
     /// Whether a reduction is one of those of the vectors.
     pub(super) fn has(&self, dim: usize) -> bool {
-        dim == self.few.bytes || dim == self.few.places || self.blocks == Some(dim)
+        self.few.has(dim) || self.blocks == Some(dim)
     }
 
     fn factors<'c>(&self, nest: &Nest<'c>) -> Option<Factors<'c>> {
@@ -174,8 +193,9 @@ impl BlockDots {
         let number = self.few.number(nest)?;
         let kinds = self.few.kinds(nest, number);
         let kind = |value: &Value<'c>| kinds.get(value).copied().unwrap_or(Kind::Same);
+        let signed = self.few.places.is_none() && number.uses().iter().any(|used| used.op.is(ops::arith::SITOFP));
         let is_number = |value: Value<'c>| {
-            value.defining_op().is_some_and(|op| op.is(ops::arith::UITOFP) && op.operand(0) == number)
+            value.defining_op().is_some_and(|op| op.is(conversion(signed)) && op.operand(0) == number)
         };
         let (mut rows, mut zeros, mut scales, mut work) = (vec![], vec![], vec![], vec![sum.term]);
         while let Some(value) = work.pop() {
@@ -195,7 +215,11 @@ impl BlockDots {
         }
         let (&[row], &[zero]) = (<&[_; 1]>::try_from(&rows[..]).ok()?, <&[_; 1]>::try_from(&zeros[..]).ok()?);
         inputs(nest, scales.iter().copied().chain(zero).collect())?;
-        Some(Factors { row, zero, scales })
+        let factors = Factors { row, signed, zero, scales };
+        // Zero points of numbers with a sign are integers.
+        let fits =
+            !signed || factors.known().is_some() || zero.is_some_and(|zero| self.byte(nest, zero, true).is_some());
+        fits.then_some(factors)
     }
 
     /// The input of 8 bits that an argument of the body is, if its places lie apart.
@@ -206,7 +230,7 @@ impl BlockDots {
             && operand.element().integer_width() == Some(8)
             && operand.unit_stride
             && operand.stride_bytes(self.few.bytes) == Some(1)
-            && operand.stride_bytes(self.few.places) == Some(self.block_bytes);
+            && self.few.places.is_none_or(|places| operand.stride_bytes(places) == Some(self.block_bytes));
         let next = self.block_bytes * self.few.per_byte();
         let follow = self.blocks.is_none_or(|blocks| operand.stride_bytes(blocks) == Some(next));
         (lines && follow).then_some(input)
@@ -236,7 +260,8 @@ impl BlockDots {
                     Shared { vectors: Known::new(), sums: Known::new(), zeros: Known::new(), values: Known::new() };
                 for (row, at) in rows.iter().enumerate() {
                     let mut at = at.clone();
-                    (at[self.few.bytes], at[self.few.places]) = (Position::at(0), Position::at(0));
+                    at[self.few.bytes] = Position::at(0);
+                    self.few.set_place(&mut at, 0);
                     at[dim] = here;
                     let term = self.term(e, nest, &factors, (&at, segment.step * unit / WORD), &mut shared);
                     let term = self.widened(e, term);
@@ -294,14 +319,18 @@ impl BlockDots {
     ) -> Value<'c> {
         let [numbers, row] =
             [self.few.input, factors.row].map(|input| (nest.body.arg(input), place(nest, &[input], at)));
-        let q = shared.vectors.at(e, numbers.0, numbers.1, |e| self.numbers(e, nest, at, lanes));
+        let q = shared.vectors.at(e, numbers.0, numbers.1, |e| {
+            let bytes = e.load_line(&nest.inputs[self.few.input], at, WORD * lanes);
+            let bytes = if factors.signed { unsigned(e, bytes) } else { bytes };
+            self.numbers(e, bytes, lanes)
+        });
         let x = shared.vectors.at(e, row.0, row.1.clone(), |e| self.lines(e, nest, factors.row, (at, lanes)));
-        let known = factors.zero.and_then(constant).filter(|zero| zero.fract() == 0.0 && zero.abs() <= 255.0);
-        let byte = factors.zero.and_then(|zero| self.byte(nest, zero));
+        let known = factors.known();
+        let byte = factors.zero.and_then(|zero| self.byte(nest, zero, factors.signed)).filter(|_| known.is_none());
         // The sum of the row's numbers, times a zero point that is known; a dot of integers begins with it.
         let whole = shared.sums.at(e, row.0, row.1, |e| {
             let nothing = zeros(e, lanes);
-            if factors.zero.is_none() || known == Some(0.0) {
+            if known == Some(0.0) {
                 return nothing;
             }
             let ones = ones(e, x[0].ty());
@@ -311,13 +340,14 @@ impl BlockDots {
             e.op(ops::arith::MULI, &[sum, by], sum.ty())
         });
         let single = Type::vector(&[lanes], Type::f32(e.cx));
-        let is_later = factors.zero.is_some() && known.is_none() && byte.is_none();
+        let is_later = known.is_none() && byte.is_none();
         let begin = match byte {
             Some(input) => {
                 let arg = nest.body.arg(input);
                 let zero = shared.zeros.at(e, arg, place(nest, &[input], at), |e| {
                     let zero = self.spread(e, nest, input, (at, lanes));
                     let zero = e.splat(zero, lanes);
+                    let zero = if factors.signed { unsigned(e, zero) } else { zero };
                     e.op(ops::arith::EXTUI, &[zero], whole.ty())
                 });
                 self.instruction.multiply(e, zero, whole)
@@ -340,18 +370,17 @@ impl BlockDots {
         term
     }
 
-    /// The input of bytes whose numbers without a sign a zero point is.
-    fn byte(&self, nest: &Nest, zero: Value) -> Option<usize> {
-        let op = zero.defining_op().filter(|op| op.is(ops::arith::UITOFP) && op.block() == Some(nest.body))?;
+    /// The input of bytes whose numbers, with a sign or without one, a zero point is.
+    fn byte(&self, nest: &Nest, zero: Value, signed: bool) -> Option<usize> {
+        let op = zero.defining_op().filter(|op| op.is(conversion(signed)) && op.block() == Some(nest.body))?;
         let (block, input) = op.operand(0).as_block_arg()?;
         let is_byte = op.operand(0).ty().integer_width() == Some(8);
         Some(input).filter(|input| is_byte && block == nest.body && *input < nest.inputs.len())
     }
 
     /// The numbers of each place, a byte each.
-    fn numbers<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, at: &[Position<'c>], lanes: Width) -> Vec<Value<'c>> {
+    fn numbers<'c>(&self, e: &mut Emit<'c>, bytes: Value<'c>, lanes: Width) -> Vec<Value<'c>> {
         let (byte, word) = (Type::integer(e.cx, 8), Type::integer(e.cx, 32));
-        let bytes = e.load_line(&nest.inputs[self.few.input], at, WORD * lanes);
         let words = Type::vector(&[lanes], word);
         let all = e.op(ops::vector::BITCAST, &[bytes], words);
         let mask = e.constant(Attr::int(byte, self.few.mask()), byte, WORD * lanes);
@@ -376,7 +405,7 @@ impl BlockDots {
         if self.blocks.is_none() || bytes == self.block_bytes {
             let line = |place: i64| {
                 let mut at = at.to_vec();
-                at[self.few.places] = Position::at(place);
+                self.few.set_place(&mut at, place);
                 e.load_line(&nest.inputs[row], &at, bytes)
             };
             return (0..places).map(line).collect();
@@ -448,6 +477,18 @@ fn inputs<'c>(nest: &Nest<'c>, mut work: Vec<Value<'c>>) -> Option<Vec<usize>> {
     found.sort_unstable();
     found.dedup();
     found.iter().all(|input| *input < nest.inputs.len()).then_some(found)
+}
+
+/// Of an integer to a float.
+fn conversion(signed: bool) -> &'static str {
+    if signed { ops::arith::SITOFP } else { ops::arith::UITOFP }
+}
+
+/// Numbers of 8 bits with a sign as those without one that are half of the range more.
+fn unsigned<'c>(e: &mut Emit<'c>, bytes: Value<'c>) -> Value<'c> {
+    let (byte, count) = (Type::integer(e.cx, 8), bytes.ty().as_vector().map_or(1, |ty| ty.shape[0]));
+    let half = e.constant(Attr::int(byte, HALF as i64), byte, count);
+    e.op(ops::arith::XORI, &[bytes, half], bytes.ty())
 }
 
 fn zeros<'c>(e: &mut Emit<'c>, lanes: Width) -> Value<'c> {

@@ -112,9 +112,10 @@ impl Lookup {
     /// Whether the numbers of a line of an input lie side by side, as they do in the bytes.
     fn is_line(&self, nest: &Nest, operand: &Operand) -> bool {
         let bytes = operand.element().element_size_bytes().and_then(|bytes| i64::try_from(bytes).ok());
-        let per_byte = nest.loops[self.0.places].extent;
+        let Some(places) = self.0.places else { return false };
+        let per_byte = nest.loops[places].extent;
         operand.unit_stride
-            && operand.stride_bytes(self.0.places) == bytes
+            && operand.stride_bytes(places) == bytes
             && operand.stride_bytes(self.0.bytes) == bytes.zip(per_byte).map(|(bytes, count)| bytes * count)
     }
 
@@ -148,7 +149,7 @@ impl Lookup {
                     for (row, at) in rows.iter().enumerate() {
                         let mut at = at.clone();
                         at[self.0.bytes] = here.plus(slot * step);
-                        at[self.0.places] = Position::at(0);
+                        self.0.set_place(&mut at, 0);
                         let term = self.term(e, nest, &split, (&at, &blocks[row]), &mut known);
                         let part = &mut next[row * (registers as usize + 1) + slot as usize];
                         *part = add(e, *part, term);

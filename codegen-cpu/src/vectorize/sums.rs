@@ -237,7 +237,7 @@ impl<'c> Sum<'c, '_> {
         }
         let is_inner = |d: &usize| match self.choice.numbers {
             Some(Numbers::Dots(dots)) => dots.has(*d),
-            Some(Numbers::Lookup(lookup)) => *d == lookup.0.bytes || *d == lookup.0.places,
+            Some(Numbers::Lookup(lookup)) => lookup.0.has(*d),
             None => *d == dim,
         };
         let others: Vec<usize> = self.nest.reductions().into_iter().filter(|d| !is_inner(d)).collect();

@@ -34,7 +34,7 @@ fn parts(module: &Module) -> Vec<i64> {
 
 fn fused<'c>(text: &str, gpu: &GpuDescription) -> Module<'c> {
     let module = import_text(text).expect("imports").module;
-    fuse::run_for(&module, Some(gpu)).expect("fuses");
+    fuse::run_for(&module, Some(&TargetDescription::Gpu(gpu.clone()))).expect("fuses");
     reparses(&module);
     module
 }

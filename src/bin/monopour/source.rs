@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::names::split_once;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use monopour::options::{CompileOptions, TargetDescription, target_of};
 use monopour::program::{CpuTarget, GpuDescription};
 use monopour::runtime::{Device, DeviceChoice};
@@ -26,6 +26,22 @@ pub struct SourceArgs {
     /// The size of a symbolic dimension of an ONNX model; repeat for each. `inspect` shows the names.
     #[arg(long, value_name = "NAME=N", value_parser = dim)]
     pub dim: Vec<(String, i64)>,
+    /// Accuracy of rows that weights of 2 or 4 bits multiply, as MatMulNBits counts it: with 4, CPUs round all of them to 8 bits, a
+    /// scale for each block; with 0 those alone for which the model says so.
+    #[arg(long, value_enum, value_name = "0|4", default_value = "0", hide_possible_values = true)]
+    pub accuracy_level: AccuracyLevel,
+}
+
+/// `accuracy_level` of MatMulNBits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum AccuracyLevel {
+    /// What the model says.
+    #[default]
+    #[value(name = "0")]
+    Unset,
+    /// Integers of 8 bits.
+    #[value(name = "4")]
+    Int8,
 }
 
 /// A dimension's name and size.
@@ -55,6 +71,7 @@ pub fn options(args: &SourceArgs, targets: &[TargetDescription]) -> Result<Compi
         weights: args.weights.clone(),
         donate: args.donate.clone(),
         dims: dims(args)?,
+        rounded_rows: args.accuracy_level == AccuracyLevel::Int8,
         object_cache: monopour::program::cache::folder().map(|caches| caches.join("objects")),
         ..CompileOptions::default()
     })
