@@ -21,19 +21,24 @@ fn products_whose_rows_are_far_apart() {
 
 #[test]
 fn panels_of_far_rows_stay_in_the_first_level_cache() {
-    let case = |m, n| {
+    let case = |m, n, k| {
         let product = |x: &[f32], o: f32| o + x[0] * x[1];
-        optimized(&Case::new(&[('m', m), ('n', n), ('K', 1024)], "m,k k,n m,n", PRODUCT, product).filled())
+        optimized(&Case::new(&[('m', m), ('n', n), ('K', k)], "m,k k,n m,n", PRODUCT, product).filled())
     };
     let panel = |columns: i64, iterations: i64| format!("alloca [{} x float]", columns * iterations);
-    // Three registers of columns, then two.
-    for (n, size) in [(192, panel(48, 192)), (160, panel(32, 288))] {
-        let ir = case(64, n);
+    // Three registers of columns, then two; equal blocks, if there are some.
+    for (n, k, size) in [
+        (192, 1024, panel(48, 128)),
+        (192, 1000, panel(48, 192)),
+        (160, 1024, panel(32, 256)),
+        (160, 1000, panel(32, 288)),
+    ] {
+        let ir = case(64, n, k);
         let found: Vec<&str> = ir.lines().filter(|line| line.contains("alloca")).collect();
         assert!(found.iter().any(|line| line.contains(&size)), "{found:?}");
     }
     // Too few rows read it.
-    assert!(!case(8, 192).contains("alloca"));
+    assert!(!case(8, 192, 1024).contains("alloca"));
 }
 
 /// Weights of 16 bits that lie in panels are widened as they are read; others are in a panel of the task.

@@ -199,7 +199,12 @@ pub(super) fn block(nest: &Nest, operand: &Operand, room: i64) -> Option<Option<
     let size = fitting(extent);
     // Whole squares of lanes, where they are transposed.
     let squares = size >= 16 || operand.access(*dim) == Access::Contiguous;
-    let size = if squares { size / 16 * 16 } else { size };
+    let step = if squares { 16 } else { 1 };
+    let size = size / step * step;
+    // Equal blocks, where those are not much shorter: another one for the rest is all of the code once more.
+    let shortest = (size / 2).max(size.min(MIN_BLOCK)).max(1);
+    let equal = (shortest..=size).rev().find(|size| size % step == 0 && extent % size == 0);
+    let size = equal.unwrap_or(size);
     (size > 0).then_some(Some((*dim, size)))
 }
 
@@ -495,23 +500,28 @@ impl<'c> Fill<'c, '_> {
         });
     }
 
-    /// Copies as many rows of the panel as a register has lanes: squares are transposed in registers.
+    /// Copies as many rows of the panel as a register has lanes: squares are transposed in registers, by one copy of the shuffles,
+    /// which LLVM takes long to select.
     fn squares(&self, e: &mut Emit<'c>, at: &[Position<'c>], along: usize) {
         let row = self.relative(along);
-        for first in (0..self.width).step_by(self.lanes as usize) {
+        let squares = Segment { from: Bound::Static(0), to: Bound::Static(self.width), step: self.lanes };
+        e.for_each(squares, &[], &mut |e, first, _| {
+            let mut from = at.to_vec();
+            from[self.dim] = e.sum(at[self.dim], first);
             let rows = (0..self.lanes).map(|row| {
-                let mut at = at.to_vec();
-                at[self.dim] = at[self.dim].plus(first + row);
-                self.load(e, &at, along, self.lanes)
+                let mut from = from.clone();
+                from[self.dim] = from[self.dim].plus(row);
+                self.load(e, &from, along, self.lanes)
             });
             let rows: Vec<Value> = rows.collect();
             for (k, column) in transpose(e, rows).into_iter().enumerate() {
                 let mut to = at.to_vec();
                 to[row] = to[row].plus(k as i64);
-                to[self.dim] = Position::at(first);
+                to[self.dim] = first;
                 e.store_panel(column, &self.panel.buffer, &to);
             }
-        }
+            vec![]
+        });
     }
 }
 
