@@ -92,9 +92,9 @@ pub struct CompileOptions {
     pub tuning: Option<Tuning>,
     /// How long drivers may take to compile kernels that run faster for it.
     pub effort: Effort,
-    /// Round rows that weights of 2 or 4 bits multiply to 8 bits, with a scale for each block, also where the model does not allow
-    /// it (`accuracy_level` 4 of MatMulNBits does): faster on CPUs, and as exact as ONNX Runtime, which rounds rows of weights of
-    /// DequantizeLinear unless it is told not to. Each row keeps 7 bits of its block's largest.
+    /// Round rows that weights of 2 to 8 bits in blocks multiply to 8 bits, with a scale for each block, also where the model
+    /// does not allow it (`accuracy_level` 4 of MatMulNBits does): faster on CPUs, and as exact as ONNX Runtime, which rounds
+    /// rows of weights of DequantizeLinear unless it is told not to. Each row keeps 7 bits of its block's largest.
     pub rounded_rows: bool,
     /// A callback for each phase.
     pub watch: Option<Watch>,

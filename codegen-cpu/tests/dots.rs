@@ -140,7 +140,9 @@ fn check(cases: &[Case]) {
         return;
     }
     let text: String = cases.iter().enumerate().map(|(i, case)| case.kernel(&format!("k{i}"))).collect();
-    for name in ["x86-64", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-amx", "generic", "aarch64"] {
+    for name in
+        ["x86-64", "x86-64-v3", "x86-64-v3-vnni", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-amx", "generic", "aarch64"]
+    {
         let Some(target) = CpuTarget::parse(name).filter(runs) else { continue };
         let library = Library::load(&compile(&text, &target).unwrap());
         for (i, case) in cases.iter().enumerate() {
@@ -251,6 +253,7 @@ fn groups_take_one_instruction() {
         ([I8, U8], "x86-64-v4-vnni", "vpdpbusd", 28),
         ([I8, I8], "x86-64-v4-vnni", "vpdpwssd", 28),
         ([I16, I8], "x86-64-v4-vnni", "vpdpwssd", 28),
+        ([U8, I8], "x86-64-v3-vnni", "vpdpbusd", 12),
         ([U8, I8], "x86-64-v4-amx", "tdpbusd", 4),
         ([I8, U8], "x86-64-v4-amx", "tdpbsud", 4),
         ([I8, I8], "x86-64-v4-amx", "tdpbssd", 4),

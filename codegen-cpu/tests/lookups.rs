@@ -130,7 +130,7 @@ fn check(cases: &[Case]) {
         return;
     }
     let text: String = cases.iter().enumerate().map(|(i, case)| case.kernel(&format!("k{i}"))).collect();
-    for name in ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "aarch64"] {
+    for name in ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v3-vnni", "x86-64-v4", "x86-64-v4-vnni", "aarch64"] {
         let Some(target) = CpuTarget::parse(name).filter(runs) else { continue };
         let library = Library::load(&compile(&text, &target).unwrap());
         for (i, case) in cases.iter().enumerate() {
@@ -205,6 +205,7 @@ fn assembly(case: Case, target: &str) -> String {
 fn rows_of_8_bits_are_added_as_integers() {
     for (target, instruction) in [
         ("x86-64-v4-vnni", "vpdpbusd"),
+        ("x86-64-v3-vnni", "vpdpbusd"),
         ("x86-64-v4", "vpmaddubsw"),
         ("x86-64-v3", "vpmaddubsw"),
         ("x86-64-v2", "pmaddubsw"),

@@ -41,7 +41,7 @@ const MIN_ROWS: i64 = 4;
 /// # Errors
 /// None of its own; what MLIR's op builders report.
 pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Result<(), Diagnostics> {
-    if !cpu.has("avx512vnni") && !cpu.has("amx-int8") {
+    if !cpu.adds_bytes() && !cpu.has("amx-int8") {
         return Ok(());
     }
     let mut grouping = Grouping { weights, rw: Rewriter::new(module.context()), filters: HashMap::new() };

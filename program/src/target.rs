@@ -332,8 +332,9 @@ pub struct CpuTarget {
 const X86_64_V2: [&str; 6] = ["cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"];
 const X86_64_V3: [&str; 8] = ["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"];
 const X86_64_V4: [&str; 5] = ["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"];
-/// Dot products of 8-bit integers.
+/// Dot products of 8-bit integers, for registers of 512 bits, and for CPUs whose registers have 256.
 const VNNI: [&str; 1] = ["avx512vnni"];
+const AVX_VNNI: [&str; 1] = ["avxvnni"];
 /// Products of tiles of them.
 const AMX: [&str; 2] = ["amx-int8", "amx-tile"];
 
@@ -341,18 +342,18 @@ impl CpuTarget {
     /// The machine of this process, rounded down to a microarchitecture level, so that artifacts made on
     /// machines of one level are equal.
     pub fn host() -> CpuTarget {
-        let levels = ["x86-64-v4-amx", "x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", "generic"];
-        levels.into_iter().filter_map(CpuTarget::parse).find(|target| target.missing().is_empty()).unwrap_or_else(
-            || CpuTarget {
-                arch: std::env::consts::ARCH.into(),
-                cpu: "generic".into(),
-                features: Vec::new(),
-                vector_bits: 128,
-            },
-        )
+        let wide = ["x86-64-v4-amx", "x86-64-v4-vnni", "x86-64-v4"];
+        let narrow = ["x86-64-v3-vnni", "x86-64-v3", "x86-64-v2", "x86-64", "generic"];
+        let levels = wide.into_iter().chain(narrow);
+        levels.filter_map(CpuTarget::parse).find(|target| target.missing().is_empty()).unwrap_or_else(|| CpuTarget {
+            arch: std::env::consts::ARCH.into(),
+            cpu: "generic".into(),
+            features: Vec::new(),
+            vector_bits: 128,
+        })
     }
 
-    /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v4`, `-v4-vnni`, `-v4-amx`, `aarch64`, or `generic` (this
+    /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v3-vnni`, `-v4`, `-v4-vnni`, `-v4-amx`, `aarch64`, or `generic` (this
     /// architecture's baseline).
     pub fn parse(name: &str) -> Option<CpuTarget> {
         let (arch, levels, vector_bits): (&str, &[&[&str]], u32) = match name {
@@ -360,6 +361,7 @@ impl CpuTarget {
             "x86-64" => ("x86_64", &[], 128),
             "x86-64-v2" => ("x86_64", &[&X86_64_V2], 128),
             "x86-64-v3" => ("x86_64", &[&X86_64_V2, &X86_64_V3], 256),
+            "x86-64-v3-vnni" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &AVX_VNNI], 256),
             "x86-64-v4" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &X86_64_V4], 512),
             "x86-64-v4-vnni" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &X86_64_V4, &VNNI], 512),
             "x86-64-v4-amx" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &X86_64_V4, &VNNI, &AMX], 512),
@@ -380,6 +382,11 @@ impl CpuTarget {
     /// Whether code may use a feature, by LLVM's name.
     pub fn has(&self, feature: &str) -> bool {
         self.features.iter().any(|own| own == feature)
+    }
+
+    /// Whether one instruction, `vpdpbusd`, adds four products of bytes to each lane.
+    pub fn adds_bytes(&self) -> bool {
+        self.has("avx512vnni") || self.has("avxvnni")
     }
 
     /// LLVM's feature string: `+avx,+avx2,...`.
@@ -433,6 +440,7 @@ fn host_has(feature: &str) -> bool {
         "avx512dq" => detected!("avx512dq"),
         "avx512vl" => detected!("avx512vl"),
         "avx512vnni" => detected!("avx512vnni"),
+        "avxvnni" => detected!("avxvnni"),
         "avx512bf16" => detected!("avx512bf16"),
         "avx512fp16" => detected!("avx512fp16"),
         "amx-tile" => system_has("amx_tile"),

@@ -40,6 +40,11 @@ impl Monopour {
         ["x86-64-v2", "x86-64-v3", "x86-64-v4"].into_iter().filter_map(Self::cpu_like).collect()
     }
 
+    /// This CPU by code for those that add products of bytes in registers of 256 bits.
+    pub fn cpu_of_short_dots() -> Option<Self> {
+        Self::cpu_like("x86-64-v3-vnni")
+    }
+
     /// The CPU, by code for the one named `name`; `None` where it lacks something for that.
     fn cpu_like(name: &'static str) -> Option<Self> {
         let target = CpuTarget::parse(name).expect("the name of a CPU");

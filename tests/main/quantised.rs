@@ -290,11 +290,13 @@ fn factors_with_a_sign_are_quantised_without() {
         let inputs = [f32s(&[8, 9, 14], &x), f32s(&[20], &ramp(20))];
         assert_eq!(check(&quantized_here(zero, &filter), &inputs, 1e-5), 3, "zero point {zero}");
     }
-    let target = TargetDescription::Cpu(CpuTarget::parse("x86-64-v4-vnni").unwrap());
-    let options = CompileOptions { targets: vec![target], dump_after: vec!["llvm".into()], ..Default::default() };
-    let compiled = compile(quantized_here("-7.0", &filter).as_bytes(), "q.mlir", &options).unwrap();
-    let ir = &compiled.report.dumps[0].text;
-    assert!(ir.contains("vpdpbusd") && !ir.contains("pmaddw"), "{ir}");
+    for cpu in ["x86-64-v4-vnni", "x86-64-v3-vnni"] {
+        let target = TargetDescription::Cpu(CpuTarget::parse(cpu).unwrap());
+        let options = CompileOptions { targets: vec![target], dump_after: vec!["llvm".into()], ..Default::default() };
+        let compiled = compile(quantized_here("-7.0", &filter).as_bytes(), "q.mlir", &options).unwrap();
+        let ir = &compiled.report.dumps[0].text;
+        assert!(ir.contains("vpdpbusd") && !ir.contains("pmaddw"), "{cpu}: {ir}");
+    }
 }
 
 /// A product with weights of 4 bits: two numbers in a byte, a scale for 32.

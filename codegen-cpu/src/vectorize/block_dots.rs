@@ -110,7 +110,7 @@ pub(super) fn of(nest: &Nest, cpu: &CpuTarget) -> Option<BlockDots> {
 impl Instruction {
     fn of(cpu: &CpuTarget) -> Self {
         match () {
-            () if cpu.has("avx512vnni") => Self::Groups,
+            () if cpu.adds_bytes() => Self::Groups,
             () if cpu.has("ssse3") => Self::Pairs,
             () => Self::Plain,
         }

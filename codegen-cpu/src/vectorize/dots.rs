@@ -63,7 +63,7 @@ pub(super) fn sizes(nest: &Nest, cpu: &CpuTarget) -> Vec<(i64, bool)> {
         return vec![];
     }
     let bytes = nest.inputs.iter().all(|o| o.element().integer_width() == Some(8));
-    let vectors = bytes && cpu.has("avx512vnni") && is_unsigned(nest, 0) != is_unsigned(nest, 1);
+    let vectors = bytes && cpu.adds_bytes() && is_unsigned(nest, 0) != is_unsigned(nest, 1);
     let tiles = bytes && cpu.has("amx-int8");
     let groups = (vectors || tiles).then_some((BYTES, vectors));
     groups.into_iter().chain((!vectors).then_some((2, true))).collect()

@@ -26,8 +26,8 @@ pub struct SourceArgs {
     /// The size of a symbolic dimension of an ONNX model; repeat for each. `inspect` shows the names.
     #[arg(long, value_name = "NAME=N", value_parser = dim)]
     pub dim: Vec<(String, i64)>,
-    /// Accuracy of rows that weights of 2 or 4 bits multiply, as MatMulNBits counts it: with 4, CPUs round all of them to 8 bits, a
-    /// scale for each block; with 0 those alone for which the model says so.
+    /// Accuracy of rows that weights of 2 to 8 bits in blocks multiply, as MatMulNBits counts it: with 4, CPUs round all of them to 8
+    /// bits, a scale for each block; with 0 those alone for which the model says so.
     #[arg(long, value_enum, value_name = "0|4", default_value = "0", hide_possible_values = true)]
     pub accuracy_level: AccuracyLevel,
 }
@@ -143,7 +143,7 @@ fn read_description(file: &Path) -> Result<GpuDescription, Failure> {
 fn cpu_target(name: &str) -> Result<TargetDescription, Failure> {
     let unknown = || {
         Failure::usage(format!(
-            "no CPU is called '{name}': host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, x86-64-v4-vnni, x86-64-v4-amx, aarch64, generic"
+            "no CPU is called '{name}': host, x86-64, x86-64-v2, x86-64-v3, x86-64-v3-vnni, x86-64-v4, x86-64-v4-vnni, x86-64-v4-amx, aarch64, generic"
         ))
     };
     CpuTarget::parse(name)
