@@ -64,14 +64,15 @@ test: setup
 test-full: setup
 	$(require_gpu) MONOPOUR_TEST_FULL=1 $(CARGO) test --workspace --no-fail-fast
 
-# Compiles here and runs under qemu-user: the op suite, random programs, the rows of docs/numerics.md, and the CPU code
-# generator's own tests. No part of `make test`; MONOPOUR_TEST_FULL=1 samples nothing, which takes an hour or two.
+# Compiles here and runs under qemu-user: the op suite, random programs, quantised products, the rows of docs/numerics.md, and
+# the CPU code generator's own tests, without and with instructions for products of bytes. No part of `make test`;
+# MONOPOUR_TEST_FULL=1 samples nothing, which takes some hours.
 test-aarch64: setup
 	@scripts/setup.sh --aarch64
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	  $(CARGO) build --release -p monopour-runtime --example serve --target $(AARCH64)
 	MONOPOUR_AARCH64_RUNNER="$(AARCH64_QEMU) target/$(AARCH64)/release/examples/serve" sh -e -c '\
-	  $(CARGO) test --test main -- aarch64 numerics --nocapture; \
+	  $(CARGO) test --test main -- aarch64 numerics int8_rows quantised --nocapture; \
 	  $(CARGO) test -p monopour-codegen-cpu'
 
 # The wheel as a user installs it: it has no LLVM, and one serves every Python from 3.9 on.

@@ -140,9 +140,8 @@ fn check(cases: &[Case]) {
         return;
     }
     let text: String = cases.iter().enumerate().map(|(i, case)| case.kernel(&format!("k{i}"))).collect();
-    for name in
-        ["x86-64", "x86-64-v3", "x86-64-v3-vnni", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-amx", "generic", "aarch64"]
-    {
+    let x86 = ["x86-64", "x86-64-v3", "x86-64-v3-vnni", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-amx"];
+    for name in x86.into_iter().chain(["generic", "aarch64", "aarch64-dotprod", "aarch64-i8mm"]) {
         let Some(target) = CpuTarget::parse(name).filter(runs) else { continue };
         let library = Library::load(&compile(&text, &target).unwrap());
         for (i, case) in cases.iter().enumerate() {
@@ -194,22 +193,20 @@ fn products_of_other_layouts() {
 }
 
 #[test]
-fn factors_in_groups_of_four() {
+fn factors_in_groups() {
     let mut cases = vec![];
     for factors in [[U8, I8], [I8, U8], [I8, I8], [U8, U8]] {
         for (i, extents) in
             [[14, 32, 16, 4], [37, 33, 12, 4], [128, 10, 75, 4], [5, 50, 600, 4]].into_iter().enumerate()
         {
-            let subscripts: [&[[usize; 4]]; 2] = [&[O, C, X], &[C, W, X]];
-            cases.push(Case { extents, subscripts, factors, filled: i % 2 == 0, dynamic: i % 3 == 1 });
-            // A left factor whose terms lie apart is packed, the right one is not.
-            cases.push(Case {
-                extents,
-                subscripts: [&[X, C, O], &[C, W, X]],
-                factors,
-                filled: i % 2 == 1,
-                dynamic: false,
-            });
+            for terms in [4, 2] {
+                let extents = [extents[0], extents[1], extents[2], terms];
+                let subscripts: [&[[usize; 4]]; 2] = [&[O, C, X], &[C, W, X]];
+                cases.push(Case { extents, subscripts, factors, filled: i % 2 == 0, dynamic: i % 3 == 1 });
+                // A left factor whose terms lie apart is packed, the right one is not.
+                let subscripts: [&[[usize; 4]]; 2] = [&[X, C, O], &[C, W, X]];
+                cases.push(Case { extents, subscripts, factors, filled: i % 2 == 1, dynamic: false });
+            }
         }
     }
     check(&cases);
@@ -261,6 +258,11 @@ fn groups_take_one_instruction() {
         ([U8, I8], "x86-64-v4", "vpmaddwd", 28),
         ([U8, U8], "x86-64-v3", "vpmaddwd", 12),
         ([I8, I8], "x86-64", "pmaddwd", 12),
+        ([U8, I8], "aarch64-i8mm", "usdot", 28),
+        ([I8, U8], "aarch64-i8mm", "usdot", 28),
+        ([U8, I8], "aarch64-dotprod", "sdot", 28),
+        ([I8, I8], "aarch64-dotprod", "sdot", 28),
+        ([U8, U8], "aarch64-dotprod", "udot", 28),
     ] {
         let text = assembly(factors, target);
         let found = text.matches(instruction).count();

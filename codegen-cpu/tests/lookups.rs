@@ -130,7 +130,8 @@ fn check(cases: &[Case]) {
         return;
     }
     let text: String = cases.iter().enumerate().map(|(i, case)| case.kernel(&format!("k{i}"))).collect();
-    for name in ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v3-vnni", "x86-64-v4", "x86-64-v4-vnni", "aarch64"] {
+    let x86 = ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v3-vnni", "x86-64-v4", "x86-64-v4-vnni"];
+    for name in x86.into_iter().chain(["aarch64", "aarch64-dotprod", "aarch64-i8mm"]) {
         let Some(target) = CpuTarget::parse(name).filter(runs) else { continue };
         let library = Library::load(&compile(&text, &target).unwrap());
         for (i, case) in cases.iter().enumerate() {
@@ -209,12 +210,14 @@ fn rows_of_8_bits_are_added_as_integers() {
         ("x86-64-v4", "vpmaddubsw"),
         ("x86-64-v3", "vpmaddubsw"),
         ("x86-64-v2", "pmaddubsw"),
+        ("aarch64-dotprod", "sdot"),
+        ("aarch64-i8mm", "usdot"),
     ] {
         for rows in [1, 8] {
             let text = assembly(Case { rows, columns: 64, blocks: 32, narrow: true, ..PLAIN }, target);
             let found = text.matches(instruction).count();
             assert!(found >= 8 && !text.contains("cvtsi2ss"), "{found} {instruction} on {target}:\n{text}");
-            assert!(text.contains("prefetch"), "{text}");
+            assert!(text.contains("prefetch") || text.contains("prfm"), "{text}");
         }
     }
 }

@@ -109,7 +109,7 @@ impl<'c> Rows<'c> {
         let TargetDescription::Cpu(cpu) = target else { return false };
         let rows = self.product.operand(self.operand).ty().shape().unwrap_or_default();
         let is_few = rows.contains(&DYNAMIC) || rows[..rows.len() - 1].iter().product::<i64>() <= MOST_ROWS_OF_BYTES;
-        self.blocks[2] > 1 || is_few && cpu.adds_bytes()
+        self.blocks[2] > 1 || is_few && cpu.adds_bytes(false)
     }
 
     fn rewrite(&self, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {

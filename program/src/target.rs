@@ -337,14 +337,18 @@ const VNNI: [&str; 1] = ["avx512vnni"];
 const AVX_VNNI: [&str; 1] = ["avxvnni"];
 /// Products of tiles of them.
 const AMX: [&str; 2] = ["amx-int8", "amx-tile"];
+/// Dot products of 8-bit integers on Arm, and such of one factor with a sign and one without.
+const DOTPROD: [&str; 1] = ["dotprod"];
+const I8MM: [&str; 1] = ["i8mm"];
 
 impl CpuTarget {
     /// The machine of this process, rounded down to a microarchitecture level, so that artifacts made on
     /// machines of one level are equal.
     pub fn host() -> CpuTarget {
         let wide = ["x86-64-v4-amx", "x86-64-v4-vnni", "x86-64-v4"];
-        let narrow = ["x86-64-v3-vnni", "x86-64-v3", "x86-64-v2", "x86-64", "generic"];
-        let levels = wide.into_iter().chain(narrow);
+        let narrow = ["x86-64-v3-vnni", "x86-64-v3", "x86-64-v2", "x86-64"];
+        let others = ["aarch64-i8mm", "aarch64-dotprod", "generic"];
+        let levels = wide.into_iter().chain(narrow).chain(others);
         levels.filter_map(CpuTarget::parse).find(|target| target.missing().is_empty()).unwrap_or_else(|| CpuTarget {
             arch: std::env::consts::ARCH.into(),
             cpu: "generic".into(),
@@ -353,8 +357,8 @@ impl CpuTarget {
         })
     }
 
-    /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v3-vnni`, `-v4`, `-v4-vnni`, `-v4-amx`, `aarch64`, or `generic` (this
-    /// architecture's baseline).
+    /// The CPU named `name`: `host`, `x86-64` with `-v2`, `-v3`, `-v3-vnni`, `-v4`, `-v4-vnni`, `-v4-amx`, `aarch64` with `-dotprod` or
+    /// `-i8mm`, or `generic` (this architecture's baseline).
     pub fn parse(name: &str) -> Option<CpuTarget> {
         let (arch, levels, vector_bits): (&str, &[&[&str]], u32) = match name {
             "host" => return Some(CpuTarget::host()),
@@ -366,13 +370,15 @@ impl CpuTarget {
             "x86-64-v4-vnni" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &X86_64_V4, &VNNI], 512),
             "x86-64-v4-amx" => ("x86_64", &[&X86_64_V2, &X86_64_V3, &X86_64_V4, &VNNI, &AMX], 512),
             "aarch64" => ("aarch64", &[], 128),
+            "aarch64-dotprod" => ("aarch64", &[&DOTPROD], 128),
+            "aarch64-i8mm" => ("aarch64", &[&DOTPROD, &I8MM], 128),
             "generic" => (std::env::consts::ARCH, &[], 128),
             _ => return None,
         };
         let mut features: Vec<String> = levels.iter().flat_map(|level| level.iter().map(|f| (*f).to_owned())).collect();
         features.sort();
         let cpu = match name {
-            "aarch64" => "generic".into(),
+            _ if arch == "aarch64" => "generic".into(),
             // LLVM has no name for a level with an extension.
             _ => name.trim_end_matches("-vnni").trim_end_matches("-amx").into(),
         };
@@ -384,9 +390,11 @@ impl CpuTarget {
         self.features.iter().any(|own| own == feature)
     }
 
-    /// Whether one instruction, `vpdpbusd`, adds four products of bytes to each lane.
-    pub fn adds_bytes(&self) -> bool {
-        self.has("avx512vnni") || self.has("avxvnni")
+    /// Whether an instruction adds four products of bytes to each lane of a vector: of factors that both have a sign or both have
+    /// none (`alike`), or of one of each. FEAT_DotProd has the former; the latter are those of factors less half of their range.
+    pub fn adds_bytes(&self, alike: bool) -> bool {
+        let mixed = self.has("avx512vnni") || self.has("avxvnni");
+        self.has("dotprod") || mixed && !alike
     }
 
     /// LLVM's feature string: `+avx,+avx2,...`.

@@ -58,9 +58,18 @@ impl Monopour {
 
     /// An emulated CPU of another architecture; `None` where there is none.
     pub fn aarch64() -> Option<Self> {
+        Self::aarch64_like("aarch64")
+    }
+
+    /// As [`Self::aarch64`], without and with instructions for products of bytes.
+    pub fn all_aarch64() -> Vec<Self> {
+        ["aarch64", "aarch64-dotprod", "aarch64-i8mm"].into_iter().filter_map(Self::aarch64_like).collect()
+    }
+
+    fn aarch64_like(name: &'static str) -> Option<Self> {
         let emulator = Some(RefCell::new(Emulator::aarch64()?));
-        let target = CpuTarget::parse("aarch64").expect("the name of a CPU");
-        Some(Self { emulator, ..Self::of_cpu("aarch64", target) })
+        let target = CpuTarget::parse(name).expect("the name of a CPU");
+        Some(Self { emulator, ..Self::of_cpu(name, target) })
     }
 
     fn of_cpu(name: &'static str, target: CpuTarget) -> Self {

@@ -148,13 +148,13 @@ fn check_model(weights: Weights, proto: &ModelProto, rows: usize, most: u64, is_
         };
         x.chunks(terms).flat_map(row).collect()
     };
-    let adds_bytes = |cpu: &Monopour| matches!(cpu.target(), TargetDescription::Cpu(cpu) if cpu.adds_bytes());
+    let adds_bytes = |cpu: &Monopour| matches!(cpu.target(), TargetDescription::Cpu(cpu) if cpu.adds_bytes(false));
     let on_cpu = |cpu: Monopour| {
         let is_rounded = is_rounded && (weights.bits < 8 || adds_bytes(&cpu));
         (cpu, is_rounded, most)
     };
-    let cpus =
-        [Monopour::cpu()].into_iter().chain(Monopour::lower_cpus()).chain(Monopour::cpu_of_short_dots()).map(on_cpu);
+    let others = Monopour::cpu_of_short_dots().into_iter().chain(Monopour::all_aarch64());
+    let cpus = [Monopour::cpu()].into_iter().chain(Monopour::lower_cpus()).chain(others).map(on_cpu);
     // A GPU's kernels are those of any weights of few bits.
     let gpus = [Monopour::gpu(), Monopour::portable()].into_iter().flatten().filter(|_| rows == 2);
     for (backend, is_rounded, most) in cpus.chain(gpus.map(|gpu| (gpu, false, 1 + u64::from(twice)))) {

@@ -1,12 +1,13 @@
 //! Quantised products: factors of 8 bits less zero points, dequantised ones, and weights of 4 bits. Right values on all devices;
 //! on CPUs as few dispatches as the same product of floats.
 
-use crate::backend::from_runtime;
+use crate::backend::{Monopour, from_runtime};
 use crate::host::{devices, evaluated, f32s, ramp, raw, run};
 use monopour::program::{CpuTarget, DType};
 use monopour::runtime::HostTensor;
 use monopour::{CompileOptions, TargetDescription, compile};
 use monopour_testkit::approx::{Tolerance, compare};
+use monopour_testkit::suite::Backend;
 
 /// Bytes of all sizes, the same in every run.
 fn bytes(count: usize, step: usize) -> Vec<u8> {
@@ -33,6 +34,15 @@ fn check(text: &str, inputs: &[HostTensor], rounding: f64) -> u64 {
         }
         assert!(leaks.is_clean(), "{}: {leaks:?}", stats.device);
         dispatches.push(stats.counts.dispatches);
+    }
+    for cpu in Monopour::all_aarch64() {
+        let options = CompileOptions { targets: vec![cpu.target().clone()], ..Default::default() };
+        let program = compile(text.as_bytes(), "q.mlir", &options).unwrap_or_else(|e| panic!("{e}")).program;
+        let results = cpu.results(program, inputs, 1).unwrap_or_else(|e| panic!("{e}"));
+        for (found, expected) in results.iter().zip(&expected) {
+            let equal = compare(&from_runtime(found), expected, Tolerance { absolute: rounding, relative: rounding });
+            equal.unwrap_or_else(|e| panic!("{}: {e}\n{text}", cpu.name()));
+        }
     }
     dispatches[0]
 }

@@ -313,7 +313,7 @@ fn random_programs_are_right_on_cpus_of_fewer_features() {
 
 #[test]
 fn random_programs_are_right_on_aarch64() {
-    check_everything(Monopour::aarch64().as_slice());
+    check_everything(&Monopour::all_aarch64());
 }
 
 #[test]

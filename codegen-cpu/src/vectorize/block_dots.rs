@@ -14,6 +14,7 @@
 //! Limits: bytes of whole vectors of 128 bits for each block; numbers of 2, 4 or 8 bits.
 
 use super::body::{self, Place, Values};
+use super::byte_dots::ByteDots;
 use super::columns::{self, Known, place};
 use super::combine;
 use super::emit::{Emit, Position, Width};
@@ -50,8 +51,8 @@ pub(super) struct BlockDots {
 /// What adds products of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Instruction {
-    /// `vpdpbusd`: four to a word.
-    Groups,
+    /// `vpdpbusd` and its like: four to a word.
+    Groups(ByteDots),
     /// `pmaddubsw`: two to a half, and `pmaddwd`.
     Pairs,
     /// None: products of 16 bits.
@@ -91,7 +92,7 @@ struct Shared<'c> {
 pub(super) fn of(nest: &Nest, cpu: &CpuTarget) -> Option<BlockDots> {
     let instruction = Instruction::of(cpu);
     // Two products of bytes overflow a half.
-    let bytes = if instruction == Instruction::Groups { FewBits::bytes(nest) } else { vec![] };
+    let bytes = if matches!(instruction, Instruction::Groups(_)) { FewBits::bytes(nest) } else { vec![] };
     FewBits::all(nest).into_iter().chain(bytes).find_map(|few| {
         let fits = |bytes: &i64| *bytes > 0 && bytes * 8 % LEAST_BITS == 0 && *bytes <= MOST_BYTES;
         let block_bytes = nest.loops[few.bytes].extent.filter(fits)?;
@@ -109,21 +110,21 @@ pub(super) fn of(nest: &Nest, cpu: &CpuTarget) -> Option<BlockDots> {
 
 impl Instruction {
     fn of(cpu: &CpuTarget) -> Self {
-        match () {
-            () if cpu.adds_bytes() => Self::Groups,
-            () if cpu.has("ssse3") => Self::Pairs,
-            () => Self::Plain,
-        }
+        let plain = if cpu.has("ssse3") { Self::Pairs } else { Self::Plain };
+        ByteDots::of(cpu).map_or(plain, Self::Groups)
     }
 
-    /// `sum`, of 32 bits, plus the products of bytes, those of a word in its lane: numbers without a sign, and such with one.
-    fn add<'c>(self, e: &mut Emit<'c>, sum: Value<'c>, [q, x]: [&[Value<'c>]; 2]) -> Value<'c> {
-        let lanes = sum.ty().as_vector().map_or(1, |ty| ty.shape[0]);
-        let name = |names: [&'static str; 3]| names[lanes.ilog2() as usize - 2];
-        let groups = ["llvm.x86.avx512.vpdpbusd.128", "llvm.x86.avx512.vpdpbusd.256", "llvm.x86.avx512.vpdpbusd.512"];
+    /// `sum`, of 32 bits, plus the products of bytes, those of a word in its lane: numbers without a sign of at most `most`, and such
+    /// with one.
+    fn add<'c>(self, e: &mut Emit<'c>, sum: Value<'c>, [q, x]: [&[Value<'c>]; 2], most: i64) -> Value<'c> {
         let each = || q.iter().zip(x);
         match self {
-            Self::Groups => each().fold(sum, |sum, (q, x)| e.intrinsic(name(groups), &[sum, *q, *x], sum.ty())),
+            Self::Groups(by) => {
+                // Small numbers are the same with a sign.
+                let unsigned = [by != ByteDots::DotProd || most > i64::from(i8::MAX), false];
+                let known = "invariant: the lanes of a register";
+                each().fold(sum, |sum, (q, x)| by.add(e, sum, [*q, *x], unsigned).expect(known))
+            }
             Self::Pairs | Self::Plain => {
                 let products: Vec<Value> = each().map(|(q, x)| self.halves(e, [*q, *x])).collect();
                 let add = |e: &mut Emit<'c>, a: Value<'c>, b: Value<'c>| e.op(ops::arith::ADDI, &[a, b], a.ty());
@@ -137,10 +138,10 @@ impl Instruction {
     /// Products of bytes without a sign and numbers of 16 bits with one, in words.
     fn multiply<'c>(self, e: &mut Emit<'c>, byte: Value<'c>, number: Value<'c>) -> Value<'c> {
         let (ty, lanes) = (number.ty(), number.ty().as_vector().map_or(1, |ty| ty.shape[0]));
-        if self == Self::Plain {
+        if !matches!(self, Self::Pairs | Self::Groups(ByteDots::Vnni)) {
             return e.op(ops::arith::MULI, &[byte, number], ty);
         }
-        // A product of 32 bits is two instructions. The upper half of a byte is 0.
+        // On x86 a product of 32 bits is two instructions. The upper half of a byte is 0.
         let halves = Type::vector(&[2 * lanes], Type::integer(e.cx, 16));
         let both = [byte, number].map(|value| e.op(ops::vector::BITCAST, &[value], halves));
         e.intrinsic(ADD_PAIRS[lanes.ilog2() as usize - 2], &both, ty)
@@ -334,7 +335,7 @@ impl BlockDots {
                 return nothing;
             }
             let ones = ones(e, x[0].ty());
-            let sum = self.instruction.add(e, nothing, [&vec![ones; x.len()], &x]);
+            let sum = self.instruction.add(e, nothing, [&vec![ones; x.len()], &x], 1);
             let Some(by) = known.map(|zero| -(zero as i64)).or(byte.map(|_| -1)) else { return sum };
             let by = e.constant(Attr::int(sum.ty().element(), by), sum.ty().element(), lanes);
             e.op(ops::arith::MULI, &[sum, by], sum.ty())
@@ -355,7 +356,7 @@ impl BlockDots {
             None if is_later => zeros(e, lanes),
             None => whole,
         };
-        let dot = self.instruction.add(e, begin, [&q, &x]);
+        let dot = self.instruction.add(e, begin, [&q, &x], self.few.mask());
         let mut term = e.op(ops::arith::SITOFP, &[dot], single);
         if let Some(zero) = factors.zero.filter(|_| is_later) {
             let all = e.op(ops::arith::SITOFP, &[whole], single);

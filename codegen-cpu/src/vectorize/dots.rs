@@ -8,13 +8,15 @@
 //!     for i, g: acc[i, 0 .. W] += dot(left[i, g], right[g, 0 .. W])
 //! ```
 //!
-//! `pmaddwd` adds two products of 16 bits, `vpdpbusd` (VNNI) four of 8, one factor of which has a sign. Both are exact modulo
-//! 2^32, as the sum of extended factors is. They do two and four times the work of a product of floats; a product of 32-bit
-//! integers alone takes two instructions. The groups of a panel are in one lane each, so that a group of the left operand is
+//! `pmaddwd` adds two products of 16 bits, `vpdpbusd` (VNNI) four of 8, one factor of which has a sign, and Arm's `sdot`, `udot` and
+//! `usdot` four of 8 too. All are exact modulo 2^32, as the sum of extended factors is. They do two and four times the work of a
+//! product of floats; on x86 a product of 32-bit integers alone takes two instructions. The groups of a panel are in one lane each, so that a group of the left operand is
 //! broadcast as one number; where its groups lie side by side in memory, it is read there.
 //! Where the target has tile registers, most rows are theirs (`tiles`).
-//! Limits: x86-64; factors of 8 bits, or of 16 with a sign; known reductions; at least [`MIN_ROWS`] rows.
+//! Limits: x86-64, and aarch64 with FEAT_DotProd; factors of 8 bits, or on x86-64 of 16 with a sign; known reductions; at least
+//! [`MIN_ROWS`] rows.
 
+use super::byte_dots::ByteDots;
 use super::choose::{Choice, Pack};
 use super::combine;
 use super::emit::{Emit, Position, Width};
@@ -54,19 +56,22 @@ pub(super) struct Dots {
     pub(super) groups: usize,
     /// Whether the right input's groups lie side by side in memory, column by column.
     pub(super) is_grouped: bool,
+    /// What adds groups of bytes, in vectors.
+    instruction: Option<ByteDots>,
 }
 
 /// Factors of a group of a product of narrow integers, the best first, and whether vectors have an instruction for it; none
 /// for any other op.
 pub(super) fn sizes(nest: &Nest, cpu: &CpuTarget) -> Vec<(i64, bool)> {
-    if cpu.arch != "x86_64" || !is_sum_of_products(nest) {
+    if !is_sum_of_products(nest) {
         return vec![];
     }
     let bytes = nest.inputs.iter().all(|o| o.element().integer_width() == Some(8));
-    let vectors = bytes && cpu.adds_bytes() && is_unsigned(nest, 0) != is_unsigned(nest, 1);
+    let vectors = bytes && cpu.adds_bytes(is_unsigned(nest, 0) == is_unsigned(nest, 1));
     let tiles = bytes && cpu.has("amx-int8");
+    let pairs = !vectors && cpu.arch == "x86_64";
     let groups = (vectors || tiles).then_some((BYTES, vectors));
-    groups.into_iter().chain((!vectors).then_some((2, true))).collect()
+    groups.into_iter().chain(pairs.then_some((2, true))).collect()
 }
 
 /// Chooses for a product of narrow integers in groups of `per`.
@@ -100,19 +105,20 @@ pub(super) fn choose(nest: &Nest, per: i64, cpu: &CpuTarget) -> Option<Choice> {
         let next = |d: &usize| *d != dim && nest.inputs[left].stride_bytes(*d) == Some(bytes);
         let single = nest.loops[dim].extent == Some(per);
         let groups = nest.reductions().into_iter().find(next).filter(|_| single).unwrap_or(dim);
-        let is_grouped = single && per == BYTES && is_grouped(&nest.inputs[right], dim, vector);
-        let dots = Dots { dim, per, rest, right, left, vector, groups, is_grouped };
+        let is_grouped = single && is_grouped(&nest.inputs[right], per, dim, vector);
+        let instruction = ByteDots::of(cpu);
+        let dots = Dots { dim, per, rest, right, left, vector, groups, is_grouped, instruction };
         let pack = dots.pack(nest, &choice, row)?;
         Some(Choice { dots: Some(dots), pack: Some(pack), ..choice.clone() })
     })
 }
 
 /// Whether the last two subscripts of bytes are columns and the terms of a group, next to each other.
-fn is_grouped(operand: &Operand, dim: usize, vector: usize) -> bool {
+fn is_grouped(operand: &Operand, per: i64, dim: usize, vector: usize) -> bool {
     let [rest @ .., columns, terms] = &operand.subscripts[..] else { return false };
     let apart = rest.iter().all(|s| s.factors[dim] == 0 && s.factors[vector] == 0);
     let bytes = operand.element().integer_width() == Some(8);
-    let near = operand.unit_stride && operand.stride_bytes(vector) == Some(BYTES);
+    let near = operand.unit_stride && operand.stride_bytes(vector) == Some(per);
     apart && bytes && near && columns.as_dim() == Some(vector) && terms.as_dim() == Some(dim)
 }
 
@@ -225,7 +231,9 @@ impl Dots {
         let source = fill.source().clone();
         let side_by_side = self.is_side_by_side(&source);
         let sizes = if side_by_side { vec![fill.lanes, 1] } else { vec![1] };
-        self.each(e, fill, at, &sizes, &mut |e, at, (step, present)| {
+        let last = fill.panel.loops.iter().rev().copied().find(|d| *d != self.dim);
+        let along = if last == Some(self.groups) { self.groups } else { self.dim };
+        self.each(e, (fill, along), at, &sizes, &mut |e, at, (step, present)| {
             let value = if side_by_side && present == self.per {
                 self.line(e, fill.nest, (self.left, &source), at, step)
             } else {
@@ -242,7 +250,7 @@ impl Dots {
         let crosses = self.is_side_by_side(source) && source.access(self.vector) != Access::Contiguous;
         let whole = used == fill.width && fill.width % fill.lanes == 0;
         let sizes = if crosses && whole { vec![fill.lanes, 1] } else { vec![1] };
-        self.each(e, fill, at, &sizes, &mut |e, at, (step, present)| {
+        self.each(e, (fill, self.dim), at, &sizes, &mut |e, at, (step, present)| {
             for first in (0..fill.width).step_by(lanes as usize) {
                 let mut at = at.to_vec();
                 at[self.vector] = at[self.vector].plus(first);
@@ -257,21 +265,21 @@ impl Dots {
         });
     }
 
-    /// The iterations of the panel's loops; those of the groups in steps of `sizes`. `body` is told the step, and how many
-    /// elements its groups have.
+    /// The iterations of the panel's loops; those of `along`, a loop over groups, in steps of `sizes`. `body` is told the step, and
+    /// how many elements its groups have.
     fn each<'c>(
         &self,
         e: &mut Emit<'c>,
-        fill: &Fill<'c, '_>,
+        (fill, along): (&Fill<'c, '_>, usize),
         at: &[Position<'c>],
         sizes: &[i64],
         body: Groups<'c, '_>,
     ) {
-        let outer = fill.panel.loops.iter().rev().copied().filter(|d| *d != self.dim).collect();
+        let outer = fill.panel.loops.iter().rev().copied().filter(|d| *d != along).collect();
         fill.outer(e, outer, at.to_vec(), &mut |e, at| {
             let partial = i64::from(self.rest > 0);
             let mut whole = |e: &mut Emit<'c>, at: Vec<Position<'c>>, step| body(e, &at, (step, self.per));
-            fill.each_but(e, (self.dim, partial), sizes, &at, &mut whole);
+            fill.each_but(e, (along, partial), sizes, &at, &mut whole);
             if let (true, Some(extent)) = (partial > 0, fill.nest.loops[self.dim].extent) {
                 let mut at = at.clone();
                 at[self.dim] = Position::at(extent - 1);
@@ -364,9 +372,9 @@ impl Dots {
         e.op(ops::vector::BITCAST, &[all], Type::vector(&[self.per * width], self.element(e)))
     }
 
-    /// The groups of the right panel.
+    /// The groups of the right panel, or of memory where they lie in groups there.
     pub(super) fn right<'c>(&self, e: &mut Emit<'c>, nest: &Nest<'c>, at: &[Position<'c>], width: Width) -> Value<'c> {
-        e.load_line(&nest.inputs[self.right], at, self.per * width)
+        self.line(e, nest, (self.right, &nest.inputs[self.right]), at, width)
     }
 
     /// `sum` plus, in each lane, the sum of the products of a group; `factors` are the left one and the right one.
@@ -379,16 +387,14 @@ impl Dots {
         width: Width,
     ) -> Value<'c> {
         let signs = [self.left, self.right].map(|input| self.per == BYTES && is_unsigned(nest, input));
-        // The instruction takes the factor without a sign first.
-        let ordered = if signs[1] { [factors[1], factors[0]] } else { factors };
+        let by_bytes = self.instruction.filter(|_| self.per == BYTES);
+        if let Some(added) = by_bytes.and_then(|by| by.add(e, sum, factors, signs)) {
+            return added;
+        }
         match (self.per, width) {
-            (BYTES, _) if signs[0] == signs[1] => self.add_each(e, (factors, signs), sum, width),
             (2, 4) => self.add_pairs(e, "llvm.x86.sse2.pmadd.wd", factors, sum),
             (2, 8) => self.add_pairs(e, "llvm.x86.avx2.pmadd.wd", factors, sum),
             (2, 16) => self.add_pairs(e, "llvm.x86.avx512.pmaddw.d.512", factors, sum),
-            (BYTES, 4) => e.intrinsic("llvm.x86.avx512.vpdpbusd.128", &[sum, ordered[0], ordered[1]], sum.ty()),
-            (BYTES, 8) => e.intrinsic("llvm.x86.avx512.vpdpbusd.256", &[sum, ordered[0], ordered[1]], sum.ty()),
-            (BYTES, 16) => e.intrinsic("llvm.x86.avx512.vpdpbusd.512", &[sum, ordered[0], ordered[1]], sum.ty()),
             _ => self.add_each(e, (factors, signs), sum, width),
         }
     }

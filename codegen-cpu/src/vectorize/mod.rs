@@ -22,14 +22,16 @@
 //! memory; reductions along the vector loop by one associative and commutative op.
 //!
 //! The files: `nest` (a generic as data), `choose` (vector loop and register tile), `form` (the trait), `sums`, `streams`,
-//! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels), `dots` (those of narrow integers) and `tiles` (AMX),
-//! `windows` (small ones, written out), `few_bits`, `lookups` and `block_dots` (numbers of few bits),
-//! `rows` (each through all ops before the next), `ahead` and `columns` (what is fetched early), `past_caches` (results too large for them), `flat` (lines as one), `merge` (fills and
-//! epilogues), `segments` (parts of loops), `body`, `combine` and `emit` (builders), `instructions` (exp and division on AVX-512).
+//! `transposes`, `zips` and `pointwise` (the forms), `pack` (panels), `dots` (those of narrow integers), `byte_dots` (their
+//! instructions) and `tiles` (AMX), `windows` (small ones, written out), `few_bits`, `lookups` and `block_dots` (numbers of few
+//! bits), `rows` (each through all ops before the next), `ahead` and `columns` (what is fetched early), `past_caches` (results too
+//! large for them), `flat` (lines as one), `merge` (fills and epilogues), `segments` (parts of loops), `body`, `combine` and `emit`
+//! (builders), `instructions` (exp and division on AVX-512).
 
 mod ahead;
 mod block_dots;
 mod body;
+mod byte_dots;
 mod choose;
 mod columns;
 mod combine;

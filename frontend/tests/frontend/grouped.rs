@@ -84,9 +84,14 @@ fn other_factors_stay_as_they_are() {
         grouped(&product(rows, signs, weights), cpu).contains("expand_shape")
     };
     assert!(changes("32", signs, "%w", "x86-64-v4-vnni"));
-    assert!(!changes("32", signs, "%w", "x86-64-v4"), "no instruction for groups of four");
+    assert!(grouped(&product("32", signs, "%w"), "x86-64-v4").contains("tensor<4x16x2xi8>"), "groups of two");
     assert!(!changes("32", signs, "%y", "x86-64-v4-vnni"), "not a constant");
     assert!(!changes("1", signs, "%w", "x86-64-v4-vnni"), "one row streams it");
     let alike = ["extsi", "extsi"];
-    assert!(!changes("32", alike, "%w", "x86-64-v4-vnni") && changes("32", alike, "%w", "x86-64-v4-amx"));
+    for (cpu, shape) in [("x86-64-v4-vnni", "tensor<4x16x2xi8>"), ("x86-64-v4-amx", "tensor<2x16x4xi8>")] {
+        assert!(grouped(&product("32", alike, "%w"), cpu).contains(shape), "{cpu}");
+    }
+    for signs in [signs, alike] {
+        assert!(changes("32", signs, "%w", "aarch64-dotprod") && !changes("32", signs, "%w", "aarch64"));
+    }
 }

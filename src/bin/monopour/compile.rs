@@ -30,7 +30,7 @@ pub struct CompileArgs {
     #[arg(short, long, value_name = "OUT.mpr", required_unless_present = "emit")]
     output: Option<PathBuf>,
     /// gpu[:FILE.json|portable] or cpu[:CPU,...]; several make one artifact with a variant each. CPU: host, x86-64, -v2, -v3,
-    /// -v3-vnni, -v4, -v4-vnni or -v4-amx behind it, aarch64, generic.
+    /// -v3-vnni, -v4, -v4-vnni or -v4-amx behind it, aarch64, -dotprod or -i8mm behind it, generic.
     /// Default: the device that `--device auto` takes here.
     #[arg(long, value_name = "TARGET")]
     target: Vec<OsString>,

@@ -143,7 +143,8 @@ fn read_description(file: &Path) -> Result<GpuDescription, Failure> {
 fn cpu_target(name: &str) -> Result<TargetDescription, Failure> {
     let unknown = || {
         Failure::usage(format!(
-            "no CPU is called '{name}': host, x86-64, x86-64-v2, x86-64-v3, x86-64-v3-vnni, x86-64-v4, x86-64-v4-vnni, x86-64-v4-amx, aarch64, generic"
+            "no CPU is called '{name}': host, x86-64, x86-64-v2, x86-64-v3, x86-64-v3-vnni, x86-64-v4, x86-64-v4-vnni, x86-64-v4-amx, \
+             aarch64, aarch64-dotprod, aarch64-i8mm, generic"
         ))
     };
     CpuTarget::parse(name)
