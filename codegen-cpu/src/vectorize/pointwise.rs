@@ -63,8 +63,11 @@ fn emit<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
     // Loops that share the right panel run while it is in the first-level cache.
     let right = choice.pack.filter(|p| p.left.is_none() && choice.line.is_none()).and_then(|p| p.right);
     let (inner, order) = order.into_iter().partition(|d| right.is_some_and(|i| !nest.inputs[i].uses(*d)));
+    let left = choice.pack.filter(|_| choice.line.is_none()).and_then(|p| p.left);
+    let (columns, order): (_, Vec<usize>) =
+        Vec::into_iter(order).partition(|d| left.is_some_and(|i| !nest.inputs[i].uses(*d)));
     let sums = choice.tiles.map(|tiles| tiles.buffer(e, nest));
-    let plan = Plan { sums, nest, choice, panels, packed, inner };
+    let plan = Plan { sums, nest, choice, panels, packed, inner, columns };
     if choice.pack.is_some_and(|p| p.right.is_none() && p.left.is_none()) {
         // What a block reads stays in the first-level cache for all rows.
         let read = |d: &usize| nest.inputs.iter().any(|o| o.uses(choice.dim) && o.uses(*d));
@@ -90,6 +93,8 @@ struct Plan<'c, 'a> {
     packed: Nest<'c>,
     /// Loops inside of those over vectors, the last outermost.
     inner: Vec<usize>,
+    /// Loops that share the left panel, around those over vectors.
+    columns: Vec<usize>,
 }
 
 /// The loops in `order`, the last first, then `body`.
@@ -129,13 +134,18 @@ fn blocks<'c>(
 
 /// Vectors outside, rows inside: loads that the rows share stay in the first-level cache.
 fn vectors<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], length: i64) {
-    let (choice, nest) = (plan.choice, plan.nest);
-    let l = &nest.loops[choice.dim];
     plan.panels.fill_left(e, at, length);
     plan.panels.fill_line(e, at);
-    if let Some(line) = choice.line.and_then(|line| Lines::of(nest, choice, line)) {
-        return line.write(e, &plan.packed, choice, at);
+    if let Some(line) = plan.choice.line.and_then(|line| Lines::of(plan.nest, plan.choice, line)) {
+        return line.write(e, &plan.packed, plan.choice, at);
     }
+    outer(e, plan, plan.columns.clone(), at, &mut |e, at| panels(e, plan, at, length));
+}
+
+/// The right panels, one after another, and what reads them.
+fn panels<'c>(e: &mut Emit<'c>, plan: &Plan<'c, '_>, at: &mut [Position<'c>], length: i64) {
+    let (choice, nest) = (plan.choice, plan.nest);
+    let l = &nest.loops[choice.dim];
     // Of groups in memory no more can be read than are there.
     let is_packed = choice.dots.is_some_and(|dots| !dots.is_grouped);
     let short = l.extent.filter(|extent| is_packed && (choice.lanes / 2 + 1..choice.lanes).contains(extent));
