@@ -197,7 +197,7 @@ fn factors_in_groups() {
     let mut cases = vec![];
     for factors in [[U8, I8], [I8, U8], [I8, I8], [U8, U8]] {
         for (i, extents) in
-            [[14, 32, 16, 4], [37, 33, 12, 4], [128, 10, 75, 4], [5, 50, 600, 4]].into_iter().enumerate()
+            [[14, 32, 16], [37, 33, 12], [128, 10, 75], [5, 50, 600], [9, 8, 30], [21, 16, 40]].into_iter().enumerate()
         {
             for terms in [4, 2] {
                 let extents = [extents[0], extents[1], extents[2], terms];
@@ -236,14 +236,27 @@ fn windows_of_an_image() {
     check(&cases);
 }
 
+fn assembly(case: &Case, target: &str) -> String {
+    let module = format!("func.func @main(%cx: i64) {{ return }}\n{}", case.kernel("k"));
+    let module = Module::parse(Context::new(), module.as_bytes(), "test.mlir").unwrap();
+    listing(&module, &CpuTarget::parse(target).unwrap(), Listing::Assembly).unwrap()
+}
+
+/// They are widened as they lie, side by side or in pages of their own.
+#[test]
+fn groups_of_two_are_not_interleaved() {
+    let subscripts: [&[[usize; 4]]; 2] = [&[O, C, X], &[C, W, X]];
+    for columns in [16, 768] {
+        let extents = [56, columns, 64, 2];
+        let case = Case { extents, subscripts, factors: [U8, I8], filled: true, dynamic: false };
+        let text = assembly(&case, "x86-64-v3");
+        let interleaves = ["vpunpck", "vpshufb", "vpinsr"].iter().any(|name| text.contains(name));
+        assert!(text.contains("vpmovsxbw") && text.contains("vpmaddwd") && !interleaves, "{columns}:\n{text}");
+    }
+}
+
 #[test]
 fn groups_take_one_instruction() {
-    let assembly = |factors: [Factor; 2], target: &str| {
-        let kernel = Case::product([56, 64, 64], factors).kernel("k");
-        let module = format!("func.func @main(%cx: i64) {{ return }}\n{kernel}");
-        let module = Module::parse(Context::new(), module.as_bytes(), "test.mlir").unwrap();
-        listing(&module, &CpuTarget::parse(target).unwrap(), Listing::Assembly).unwrap()
-    };
     // A tile of accumulators: two registers of columns for each of 14 rows, or 6.
     for (factors, target, instruction, least) in [
         ([U8, I8], "x86-64-v4-vnni", "vpdpbusd", 28),
@@ -264,7 +277,7 @@ fn groups_take_one_instruction() {
         ([I8, I8], "aarch64-dotprod", "sdot", 28),
         ([U8, U8], "aarch64-dotprod", "udot", 28),
     ] {
-        let text = assembly(factors, target);
+        let text = assembly(&Case::product([56, 64, 64], factors), target);
         let found = text.matches(instruction).count();
         assert!(found >= least && !text.contains("pmulld"), "{found} {instruction} on {target}:\n{text}");
     }

@@ -56,6 +56,8 @@ pub(super) struct Dots {
     pub(super) groups: usize,
     /// Whether the right input's groups lie side by side in memory, column by column.
     pub(super) is_grouped: bool,
+    /// Whether they are read there: those of two are widened besides, and copied where each step of a tile is on a page of its own.
+    pub(super) in_place: bool,
     /// What adds groups of bytes, in vectors.
     instruction: Option<ByteDots>,
 }
@@ -106,8 +108,11 @@ pub(super) fn choose(nest: &Nest, per: i64, cpu: &CpuTarget) -> Option<Choice> {
         let single = nest.loops[dim].extent == Some(per);
         let groups = nest.reductions().into_iter().find(next).filter(|_| single).unwrap_or(dim);
         let is_grouped = single && is_grouped(&nest.inputs[right], per, dim, vector);
+        let step = nest.inputs[right].stride_bytes(groups).filter(|_| groups != dim);
+        let in_place =
+            is_grouped && (per == BYTES || step.is_none_or(|step| step <= per * choice.registers * choice.lanes));
         let instruction = ByteDots::of(cpu);
-        let dots = Dots { dim, per, rest, right, left, vector, groups, is_grouped, instruction };
+        let dots = Dots { dim, per, rest, right, left, vector, groups, is_grouped, in_place, instruction };
         let pack = dots.pack(nest, &choice, row)?;
         Some(Choice { dots: Some(dots), pack: Some(pack), ..choice.clone() })
     })
@@ -165,7 +170,7 @@ impl Dots {
         let in_place = side_by_side && operand.element().integer_width().map(i64::from) == Some(self.bits());
         let rows = nest.loops[row].extent;
         let left = Some(self.left).filter(|_| !in_place && (rows.is_some() || !side_by_side));
-        if left.is_none() && self.is_grouped {
+        if left.is_none() && self.in_place {
             return Some(Pack { right: None, left, block: None });
         }
         let rows = if left.is_some() { rows? } else { 0 };
@@ -174,7 +179,7 @@ impl Dots {
         let block = pack::block(&counted, &counted.inputs[self.right], room)?;
         // The last group of a block would have to be looked for.
         let whole = self.rest == 0 || block.is_none_or(|(dim, _)| dim != self.dim);
-        let right = Some(self.right).filter(|_| !self.is_grouped);
+        let right = Some(self.right).filter(|_| !self.in_place);
         whole.then_some(Pack { right, left, block })
     }
 
@@ -255,7 +260,10 @@ impl Dots {
                 let mut at = at.to_vec();
                 at[self.vector] = at[self.vector].plus(first);
                 at[fill.nest.loops.len() + 1] = Position::at(first);
-                if step == 1 {
+                if self.is_grouped {
+                    let value = self.line(e, fill.nest, (self.right, source), &at, lanes);
+                    e.store_panel(value, &fill.panel.buffer, &at);
+                } else if step == 1 {
                     let value = self.group(e, fill, &at, (lanes, used.min(lanes)), present);
                     e.store_panel(value, &fill.panel.buffer, &at);
                 } else {

@@ -277,7 +277,7 @@ fn rows_at<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice, places: &[Vec
     };
     let Some((dim, count)) = choice.rows else { return tile(e, nest, choice, &vectors(&places[0]), strip) };
     let l = &nest.loops[dim];
-    let in_memory = choice.dots.is_some_and(|dots| dots.is_grouped);
+    let in_memory = choice.dots.is_some_and(|dots| dots.in_place);
     let tiles = choice.tiles.zip(strip.sums).filter(|_| !in_memory || strip.width == COLUMNS);
     let mut end = None;
     let segments = match (tiles, l.extent) {
