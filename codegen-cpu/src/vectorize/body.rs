@@ -70,7 +70,7 @@ fn emit_op<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>, values: &Valu
     }
     // Values that are uniform across lanes are computed once.
     let width = if operands.iter().any(|v| v.ty().is_vector()) { place.width } else { 1 };
-    if let Some(value) = e.has_instructions.then(|| instructions::emit(e, op, &operands, width)).flatten() {
+    if let Some(value) = instructions::emit(e, op, &operands, width) {
         return vec![value];
     }
     let operands: Vec<Value> = operands.into_iter().map(|v| e.splat(v, width)).collect();

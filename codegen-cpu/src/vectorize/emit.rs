@@ -1,6 +1,6 @@
 //! Emits loops, subscripts and vector accesses.
 
-use super::instructions;
+use super::instructions::Forms;
 use super::nest::{Access, Loop, Operand, Panel};
 use super::segments::{Bound, Segment};
 use monopour_ir::ops;
@@ -69,8 +69,8 @@ pub(super) struct Emit<'c> {
     pub(super) b: Builder<'c>,
     pub(super) loc: Location<'c>,
     pub(super) cx: Context<'c>,
-    /// Whether the forms of [`super::instructions`] are there.
-    pub(super) has_instructions: bool,
+    /// Forms of ops that the target has.
+    pub(super) forms: Forms,
     /// Whether vectors of whole lines are stored past the caches ([`super::past_caches`]).
     pub(super) passes_caches: bool,
     is_x86: bool,
@@ -79,9 +79,9 @@ pub(super) struct Emit<'c> {
 impl<'c> Emit<'c> {
     /// Creates ops for `cpu` before `op`.
     pub(super) fn before(op: Op<'c>, cpu: &CpuTarget) -> Self {
-        let has_instructions = instructions::has(cpu);
+        let forms = Forms::of(cpu);
         let (b, loc, cx) = (Builder::before(op), op.location(), op.context());
-        Self { b, loc, cx, has_instructions, passes_caches: false, is_x86: cpu.arch == "x86_64" }
+        Self { b, loc, cx, forms, passes_caches: false, is_x86: cpu.arch == "x86_64" }
     }
 
     /// Creates an op.

@@ -1,13 +1,14 @@
-//! Ops of f32 for which AVX-512 has instructions that generic code does not come to.
+//! Ops of f32 for which a target has instructions that generic code does not come to.
 //!
 //! ```text
-//! exp(x)                n = rint(x log2 e), p = e^(x - n ln 2), vscalefps(p, n)
-//! x / d, one d for all  q = x (1 / d), q - (q d - x) (1 / d)
+//! exp(x)                n = rint(x log2 e), p = e^(x - n ln 2), vscalefps(p, n)      // AVX-512
+//! x / d, one d for all  q = x (1 / d), (x - q d) (1 / d) + q                         // x86 with fused multiply-adds
 //! ```
 //!
 //! Divisions by constants whose results are rounded have that form on every CPU with fused multiply-adds
 //! ([`crate::quantisation`]), before there are vectors; here the divisor is known at run time, and may be of any size.
-//! `vscalefps` overflows to infinity and underflows to 0 by itself; a division of 16 lanes takes ten times a multiplication.
+//! `vscalefps` overflows to infinity and underflows to 0 by itself; a division of 16 lanes takes ten times a multiplication, one of
+//! 8 six times.
 
 use super::emit::{Emit, Width};
 use monopour_ir::typed::arith::CmpFPredicate;
@@ -15,9 +16,9 @@ use monopour_ir::{Attr, Op, Type, Value, ops};
 use monopour_program::CpuTarget;
 use std::f64::consts::{LN_2, LOG2_E};
 
-/// Features that the forms need.
+/// Features that `vscalefps` and look-ups need.
 const FEATURES: [&str; 3] = ["avx512f", "avx512dq", "avx512vl"];
-/// Lanes of a register.
+/// Lanes of a register of AVX-512.
 const LANES: i64 = 16;
 /// Least and largest argument of `exp`: beyond them the result is 0 or infinite.
 const EXP_RANGE: [f64; 2] = [-105.0, 89.0];
@@ -28,10 +29,24 @@ const TO_INTEGER: f64 = 12_582_912.0;
 /// 2^-64: divisors below it are multiplied by `SCALE`, 2^64, as their reciprocals may be infinite.
 const SMALL: f64 = 1.0 / SCALE;
 const SCALE: f64 = 18_446_744_073_709_551_616.0;
-/// Classes of `vfpclassps`: NaN, zero, infinity.
-const SPECIAL: i64 = 0x9f;
 
-/// Whether the target has the instructions.
+/// The forms that a target has.
+#[derive(Clone, Copy)]
+pub(super) struct Forms {
+    /// That of `exp`.
+    has_scale: bool,
+    /// Lanes of the registers for that of divisions.
+    quotients: Option<Width>,
+}
+
+impl Forms {
+    pub(super) fn of(cpu: &CpuTarget) -> Self {
+        let divides = cpu.has("fma") && cpu.arch == "x86_64";
+        Self { has_scale: has(cpu), quotients: divides.then_some(i64::from(cpu.vector_bits) / 32) }
+    }
+}
+
+/// Whether the target has AVX-512's.
 pub(super) fn has(cpu: &CpuTarget) -> bool {
     cpu.vector_bits >= 512 && FEATURES.iter().all(|feature| cpu.has(feature))
 }
@@ -40,10 +55,10 @@ pub(super) fn has(cpu: &CpuTarget) -> bool {
 /// `None` where it has no form here.
 pub(super) fn emit<'c>(e: &mut Emit<'c>, op: Op<'c>, operands: &[Value<'c>], width: Width) -> Option<Value<'c>> {
     let single = op.results().first()?.ty().float_width() == Some(32);
-    let wide = width == LANES || width == 2 * LANES;
+    let wide = e.forms.quotients.is_some_and(|lanes| width == lanes || width == 2 * lanes);
     match (op.name(), operands) {
         _ if !single => None,
-        (ops::math::EXP, [x]) => exp(e, *x),
+        (ops::math::EXP, [x]) if e.forms.has_scale => exp(e, *x),
         (ops::arith::DIVF, [x, d]) if wide && x.ty().is_vector() && !d.ty().is_vector() => Some(divide(e, *x, *d)),
         _ => None,
     }
@@ -118,35 +133,24 @@ fn scale<'c>(e: &mut Emit<'c>, value: Value<'c>, power: Value<'c>, lanes: Width)
 fn divide<'c>(e: &mut Emit<'c>, x: Value<'c>, d: Value<'c>) -> Value<'c> {
     let (ty, scalar) = (x.ty(), d.ty());
     let lanes = ty.as_vector().expect("invariant: the numerator is a vector").shape[0];
-    let (small, one, scale) = (constant(e, SMALL, 1), constant(e, 1.0, 1), constant(e, SCALE, 1));
+    let [small, zero, one, scale] = [SMALL, 0.0, 1.0, SCALE].map(|value| constant(e, value, 1));
     let size = e.op(ops::math::ABSF, &[d], scalar);
     let is_small = e.compare(CmpFPredicate::Olt, size, small);
     let factor = e.op(ops::arith::SELECT, &[is_small, scale, one], scalar);
+    // The divisor is positive: else the correction of a zero would lose its sign.
+    let is_negative = e.compare(CmpFPredicate::Olt, d, zero);
+    let negated = e.op(ops::arith::NEGF, &[factor], scalar);
+    let factor = e.op(ops::arith::SELECT, &[is_negative, negated, factor], scalar);
     let d = e.op(ops::arith::MULF, &[d, factor], scalar);
     let reciprocal = e.op(ops::arith::DIVF, &[one, d], scalar);
     let [factor, d, reciprocal] = [factor, d, reciprocal].map(|v| e.splat(v, lanes));
     let x = e.op(ops::arith::MULF, &[x, factor], ty);
     let quotient = e.op(ops::arith::MULF, &[x, reciprocal], ty);
-    let negated = e.op(ops::arith::NEGF, &[x], ty);
-    let excess = e.op(ops::math::FMA, &[quotient, d, negated], ty);
+    let excess = e.op(ops::arith::NEGF, &[x], ty);
+    let excess = e.op(ops::math::FMA, &[quotient, d, excess], ty);
     let less = e.op(ops::arith::NEGF, &[excess], ty);
     let corrected = e.op(ops::math::FMA, &[less, reciprocal, quotient], ty);
-    // Infinite, NaN, or exact: there is no remainder, and a zero keeps its sign.
-    let is_final = special(e, excess, lanes);
-    e.op(ops::arith::SELECT, &[is_final, quotient, corrected], ty)
-}
-
-/// Which lanes are NaN, zero or infinite.
-fn special<'c>(e: &mut Emit<'c>, value: Value<'c>, lanes: Width) -> Value<'c> {
-    let bit = Type::integer(e.cx, 1);
-    if lanes > LANES {
-        let parts = [0, LANES].map(|from| {
-            let part = e.lanes(value, from, LANES);
-            special(e, part, LANES)
-        });
-        return e.shuffle(parts[0], parts[1], &(0..lanes).collect::<Vec<_>>());
-    }
-    let number = Type::integer(e.cx, 32);
-    let classes = e.constant(Attr::int(number, SPECIAL), number, 1);
-    e.intrinsic("llvm.x86.avx512.fpclass.ps.512", &[value, classes], Type::vector(&[lanes], bit))
+    // Of an infinite quotient, or one by infinity, there is no remainder.
+    let is_number = e.compare(CmpFPredicate::Ord, corrected, corrected);
+    e.op(ops::arith::SELECT, &[is_number, corrected, quotient], ty)
 }
