@@ -10,8 +10,9 @@
 //!
 //! `pmaddwd` adds two products of 16 bits, `vpdpbusd` (VNNI) four of 8, one factor of which has a sign, and Arm's `sdot`, `udot` and
 //! `usdot` four of 8 too. All are exact modulo 2^32, as the sum of extended factors is. They do two and four times the work of a
-//! product of floats; on x86 a product of 32-bit integers alone takes two instructions. The groups of a panel are in one lane each, so that a group of the left operand is
-//! broadcast as one number; where its groups lie side by side in memory, it is read there.
+//! product of floats; on x86 a product of 32-bit integers alone takes two instructions. The groups of a panel are in one lane
+//! each, so that a group of the left operand is broadcast as one number; where its groups lie side by side in memory, it is read
+//! there.
 //! Where the target has tile registers, most rows are theirs (`tiles`).
 //! Limits: x86-64, and aarch64 with FEAT_DotProd; factors of 8 bits, or on x86-64 of 16 with a sign; known reductions; at least
 //! [`MIN_ROWS`] rows.
@@ -56,7 +57,8 @@ pub(super) struct Dots {
     pub(super) groups: usize,
     /// Whether the right input's groups lie side by side in memory, column by column.
     pub(super) is_grouped: bool,
-    /// Whether they are read there: those of two are widened besides, and copied where each step of a tile is on a page of its own.
+    /// Whether they are read there: those of two, which are widened besides, are copied where the next step of a tile does not lie
+    /// behind this one.
     pub(super) in_place: bool,
     /// What adds groups of bytes, in vectors.
     instruction: Option<ByteDots>,

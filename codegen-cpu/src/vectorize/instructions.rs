@@ -7,8 +7,7 @@
 //!
 //! Divisions by constants whose results are rounded have that form on every CPU with fused multiply-adds
 //! ([`crate::quantisation`]), before there are vectors; here the divisor is known at run time, and may be of any size.
-//! `vscalefps` overflows to infinity and underflows to 0 by itself; a division of 16 lanes takes ten times a multiplication, one of
-//! 8 six times.
+//! `vscalefps` overflows to infinity and underflows to 0 by itself; a division of 16 lanes takes ten times a multiplication.
 
 use super::emit::{Emit, Width};
 use monopour_ir::typed::arith::CmpFPredicate;
