@@ -294,6 +294,18 @@ fn cpu_targets_parse_and_the_host_is_one() {
     let v3 = CpuTarget::parse("x86-64-v3").unwrap();
     assert_eq!((v3.vector_bits, v3.lanes(DType::F32)), (256, 8));
     assert!(v3.llvm_features().contains("+fma"));
+    // Of factors with the same signs, and of others.
+    for (name, adds) in [
+        ("x86-64-v3", [false, false]),
+        ("x86-64-v3-vnni", [false, true]),
+        ("aarch64", [false, false]),
+        ("aarch64-dotprod", [true, true]),
+        ("aarch64-i8mm", [true, true]),
+    ] {
+        let cpu = CpuTarget::parse(name).unwrap();
+        assert_eq!([true, false].map(|alike| cpu.adds_bytes(alike)), adds, "{name}");
+    }
+    assert_eq!(CpuTarget::parse("aarch64-i8mm").unwrap().llvm_features(), "+dotprod,+i8mm");
     let host = CpuTarget::host();
     assert_eq!(host.missing(), Vec::<String>::new());
     assert_eq!(host.arch, std::env::consts::ARCH);
