@@ -62,10 +62,11 @@ fn emit<'c>(e: &mut Emit<'c>, nest: &Nest<'c>, choice: &Choice) {
     let packed = panels.packed();
     // Loops that share the right panel run while it is in the first-level cache.
     let right = choice.pack.filter(|p| p.left.is_none() && choice.line.is_none()).and_then(|p| p.right);
-    let (inner, order) = order.into_iter().partition(|d| right.is_some_and(|i| !nest.inputs[i].uses(*d)));
+    let shares = |input: Option<usize>, d: usize| input.is_some_and(|input| !nest.inputs[input].uses(d));
+    let (inner, order): (Vec<usize>, Vec<usize>) = order.into_iter().partition(|d| shares(right, *d));
+    // As do those that share the left panel, which is filled once for all of them.
     let left = choice.pack.filter(|_| choice.line.is_none()).and_then(|p| p.left);
-    let (columns, order): (_, Vec<usize>) =
-        Vec::into_iter(order).partition(|d| left.is_some_and(|i| !nest.inputs[i].uses(*d)));
+    let (columns, order): (Vec<usize>, Vec<usize>) = order.into_iter().partition(|d| shares(left, *d));
     let sums = choice.tiles.map(|tiles| tiles.buffer(e, nest));
     let plan = Plan { sums, nest, choice, panels, packed, inner, columns };
     if choice.pack.is_some_and(|p| p.right.is_none() && p.left.is_none()) {
