@@ -325,14 +325,13 @@ impl<'c> Rewrite<'c, '_> {
         }
     }
 
-    /// The dimensions of a reshape in front of an image; its result is still plain.
+    /// The dimensions of a reshape in front of an image; its result is still plain, its operand where that is not a copy.
     fn reshape(&mut self, op: Op<'c>, layout: Layout) {
         let shape = layout.shape(&op.result(0).ty().shape().unwrap_or_default());
-        let rank =
-            op.operand(0).ty().shape().map_or(0, |s| s.len()).max(op.result(0).ty().shape().map_or(0, |s| s.len()));
         let groups = op.attr("reassociation").and_then(|a| a.as_array()).unwrap_or_default();
         if let Layout::Blocks(_) = layout {
-            let last = Attr::array(op.context(), &[Attr::i64(op.context(), rank as i64)]);
+            let dims: i64 = groups.iter().map(|group| group.as_array().map_or(0, |dims| dims.len() as i64)).sum();
+            let last = Attr::array(op.context(), &[Attr::i64(op.context(), dims)]);
             let groups: Vec<Attr> = groups.into_iter().chain([last]).collect();
             self.rw.set_attr(op, "reassociation", Attr::array(op.context(), &groups));
         }

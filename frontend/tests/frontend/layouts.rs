@@ -281,3 +281,44 @@ fn images_of_bytes_are_copied_before_their_convolution() {
     let module = compile_module(imported.module, &cpu("x86-64-v4-vnni"));
     assert_eq!(dispatches(&module).len(), 2);
 }
+
+/// An image that is joined with one in blocks is copied to blocks, where it has a dimension in front that the join has not, too.
+#[test]
+fn images_in_front_of_which_a_dimension_is_dropped_are_joined() {
+    let maps = |loops: &str, [image, filter]: [&str; 2]| {
+        let map = |to: &str| format!("affine_map<({loops}) -> ({to})>");
+        let sums = vec!["\"reduction\""; loops.matches(',').count() - 2].join(", ");
+        let maps = [map(image), map(filter), map("o, y, x")].join(", ");
+        format!("indexing_maps = [{maps}], iterator_types = [{PARALLEL}, {sums}]")
+    };
+    let body = "{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<64x14x14xf32>";
+    let text = format!(
+        "func.func @main(%x: tensor<64x16x16xf32>, %y: tensor<1x64x14x14xf32>) -> tensor<64x14x14xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense_resource<w> : tensor<64x64x3x3xf32>
+  %v = arith.constant dense_resource<v> : tensor<64x128xf32>
+  %e = tensor.empty() : tensor<64x14x14xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<64x14x14xf32>) -> tensor<64x14x14xf32>
+  %p = linalg.generic {{{}}} ins(%x, %w : tensor<64x16x16xf32>, tensor<64x64x3x3xf32>) outs(%f : tensor<64x14x14xf32>) {body}
+  %g = tensor.collapse_shape %y [[0, 1], [2], [3]] : tensor<1x64x14x14xf32> into tensor<64x14x14xf32>
+  %h = tensor.empty() : tensor<128x14x14xf32>
+  %k = tensor.insert_slice %p into %h[0, 0, 0] [64, 14, 14] [1, 1, 1] : tensor<64x14x14xf32> into tensor<128x14x14xf32>
+  %j = tensor.insert_slice %g into %k[64, 0, 0] [64, 14, 14] [1, 1, 1] : tensor<64x14x14xf32> into tensor<128x14x14xf32>
+  %r = linalg.generic {{{}}} ins(%j, %v : tensor<128x14x14xf32>, tensor<64x128xf32>) outs(%f : tensor<64x14x14xf32>) {body}
+  return %r : tensor<64x14x14xf32>
+}}
+{{-# dialect_resources: {{ builtin: {{ w: \"0x04000000{}\", v: \"0x04000000{}\" }} }} #-}}",
+        maps("o, y, x, c, i, j", ["c, y + i, x + j", "o, c, i, j"]),
+        maps("o, y, x, c", ["c, y, x", "o, c"]),
+        "0000803F".repeat(64 * 64 * 9),
+        "0000803F".repeat(64 * 128),
+    );
+    let (images, _) = laid_out(&text, "x86-64-v4");
+    let [blocks, copied] = [vec![2, 14, 14, 32], vec![1, 2, 14, 14, 32]];
+    assert_eq!(images, [copied, blocks.clone(), blocks, vec![2, 32, 14, 14]]);
+}
