@@ -38,12 +38,12 @@ use crate::op_model::OpModels;
 use crate::options::Options;
 use crate::place_guards::guard_place;
 use crate::remarks::Remarks;
-use crate::shared_outputs;
 use crate::subset_extraction::{
     Edit, Movable, extract, has_late_readers, insertion_operands, may_cast, move_before_use, move_late_readers,
     needed_values, point_behind, read_from_result, reshape_back, undo,
 };
 use crate::summaries::summarise;
+use crate::{own_empties, shared_outputs};
 
 /// How many sets of insertions are tried, each with an analysis of its own: all together, and halves of sets of which some save
 /// no copy.
@@ -83,6 +83,7 @@ pub fn eliminate_empty_tensors_into(root: Op, options: &Options, done: &mut Elim
     let mut callees = Callees::new(&functions);
     for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
         shared_outputs::run(function);
+        own_empties::run(function);
         let mut analysed = analyse(function, &models, &callees, options)?;
         for id in analysed.collected.operands.ids() {
             let count = if analysed.decisions.is_in_place(id) { &mut done.in_place } else { &mut done.out_of_place };

@@ -289,6 +289,30 @@ fn with_extensions_reshapes_are_followed_and_nothing_is_left_to_copy() {
     assert_eq!(counts(ELIMINATED[3].0), (1, 0, 0));
 }
 
+/// Two concatenations in reshapes of one new tensor, as common subexpression elimination leaves them.
+#[test]
+fn each_use_of_a_reshaped_new_tensor_is_a_tensor_of_its_own() {
+    let text = "func.func @f(%x: tensor<4x6xf32>, %y: tensor<4x2xf32>) -> (tensor<4x8xf32>, tensor<32xf32>) {
+        %e = tensor.empty() : tensor<1x4x8xf32>
+        %c = tensor.collapse_shape %e [[0, 1], [2]] : tensor<1x4x8xf32> into tensor<4x8xf32>
+        %d = tensor.collapse_shape %c [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>
+        %l = tensor.empty() : tensor<4x6xf32>
+        %r = tensor.empty() : tensor<4x2xf32>
+        %a = linalg.exp ins(%x : tensor<4x6xf32>) outs(%l : tensor<4x6xf32>) -> tensor<4x6xf32>
+        %b = linalg.exp ins(%y : tensor<4x2xf32>) outs(%r : tensor<4x2xf32>) -> tensor<4x2xf32>
+        %g = linalg.tanh ins(%x : tensor<4x6xf32>) outs(%l : tensor<4x6xf32>) -> tensor<4x6xf32>
+        %0 = tensor.insert_slice %a into %c[0, 0] [4, 6] [1, 1] : tensor<4x6xf32> into tensor<4x8xf32>
+        %1 = tensor.insert_slice %b into %0[0, 6] [4, 2] [1, 1] : tensor<4x2xf32> into tensor<4x8xf32>
+        %h = tensor.collapse_shape %g [[0, 1]] : tensor<4x6xf32> into tensor<24xf32>
+        %2 = tensor.insert_slice %h into %d[0] [24] [1] : tensor<24xf32> into tensor<32xf32>
+        %k = linalg.tanh ins(%y : tensor<4x2xf32>) outs(%r : tensor<4x2xf32>) -> tensor<4x2xf32>
+        %i = tensor.collapse_shape %k [[0, 1]] : tensor<4x2xf32> into tensor<8xf32>
+        %3 = tensor.insert_slice %i into %2[24] [8] [1] : tensor<8xf32> into tensor<32xf32>
+        return %1, %3 : tensor<4x8xf32>, tensor<32xf32>
+    }";
+    assert_eq!(counts(text), (4, 2, 0));
+}
+
 /// A merged axis is parted again by the sizes that are known, if one is not.
 #[test]
 fn what_is_merged_is_computed_where_it_goes() {
