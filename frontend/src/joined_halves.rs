@@ -22,7 +22,8 @@ use crate::linalg;
 use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::typed::linalg::{Operands, generic};
 use monopour_ir::{
-    AffineMap, Attr, Block, Diagnostics, InsertionPoint, Location, Module, OpSpec, Region, Rewriter, Type, Value, ops,
+    AffineMap, Attr, Block, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Use,
+    Value, ops,
 };
 
 /// Rewrites all such joins of `module`.
@@ -31,7 +32,7 @@ use monopour_ir::{
 /// None of its own; what MLIR's op builders report.
 pub(crate) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     for op in module.op().find_all(ops::tensor::INSERT_SLICE) {
-        let join = Join::of(op).filter(|join| has_near_halves(join) && is_read_by_elements(join));
+        let join = Join::of(op).filter(|join| has_near_halves(join) && is_read_by_elements(join.value()));
         if let Some(join) = join {
             rewrite(&join, rw)?;
         }
@@ -48,20 +49,27 @@ fn has_near_halves(join: &Join) -> bool {
 /// Whether a value is a slice, or computed of one by pointwise ops that read nothing else.
 fn is_near(mut value: Value) -> bool {
     while let Some(op) = value.defining_op() {
-        let is_reshape = op.is(ops::tensor::EXPAND_SHAPE) || op.is(ops::tensor::COLLAPSE_SHAPE);
         let is_pointwise = linalg::is_elementwise(op) && (linalg::num_inputs(op), op.num_results()) == (1, 1);
         match op {
             _ if op.is(ops::tensor::EXTRACT_SLICE) => return true,
-            _ if is_reshape || (is_pointwise && value.only_use().is_some()) => value = op.operand(0),
+            _ if is_reshape(op) || (is_pointwise && value.only_use().is_some()) => value = op.operand(0),
             _ => return false,
         }
     }
     false
 }
 
-fn is_read_by_elements(join: &Join) -> bool {
-    let uses = join.value().uses();
-    !uses.is_empty() && uses.iter().all(|used| linalg::reads_elementwise(used.op, used.index))
+/// Whether all that reads a value, or a reshape of it, is pointwise.
+fn is_read_by_elements(value: Value) -> bool {
+    let uses = value.uses();
+    let reads = |used: &Use| {
+        linalg::reads_elementwise(used.op, used.index) || is_reshape(used.op) && is_read_by_elements(used.op.result(0))
+    };
+    !uses.is_empty() && uses.iter().all(reads)
+}
+
+fn is_reshape(op: Op) -> bool {
+    op.is(ops::tensor::EXPAND_SHAPE) || op.is(ops::tensor::COLLAPSE_SHAPE)
 }
 
 fn rewrite<'c>(join: &Join<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {

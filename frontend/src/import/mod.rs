@@ -19,7 +19,7 @@
 //! * `verify`: diagnostics for ops, types and shapes that are not supported.
 //! * `lower`: gathers, scatters and reshapes by data; `expand`: scalar ops that some devices lack.
 //! * `sizes`: equalities between the sizes of inputs; `checks`: run-time checks.
-//! * `decompose`: composed ops; `growing_joins`: concatenations of the same parts and more each time; `guards`, with `ranges`: indices and divisors in kernels.
+//! * `decompose`: composed ops; `sliced_joins`: slices of concatenations; `growing_joins`: concatenations of the same parts and more each time; `guards`, with `ranges`: indices and divisors in kernels.
 //! * `weights`: values of constants without a blob.
 
 mod checks;
@@ -32,6 +32,7 @@ mod plain;
 mod ranges;
 mod signs;
 mod sizes;
+mod sliced_joins;
 mod tosa;
 mod vectors;
 mod verify;
@@ -141,6 +142,7 @@ fn finish<'c>(
     let sizes = sizes::rules(entry);
     checks::run(&module, &sizes)?;
     decompose::run(&module)?;
+    sliced_joins::run(&module)?;
     growing_joins::run(&module)?;
     guards::run(&module)?;
     let weights = weights::bind(&module, file, options.weights.as_deref(), own)?;

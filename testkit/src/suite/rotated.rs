@@ -5,7 +5,7 @@ use super::attention::{scores, sums};
 use super::case::{Case, by};
 use super::slices::{extract, joined};
 use crate::host_tensor::Dtype;
-use crate::text::{Program, Value};
+use crate::text::{Program, Value, tensor};
 use monopour_ir::ops;
 
 /// Shapes, and the dimension in which halves are turned.
@@ -21,7 +21,9 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(rotated(dtype, &[3, 4, 24], 2));
     }
     out.extend([[2, 17, 16], [3, 40, 64]].map(attention));
+    out.extend([&[5, 3, 8][..], &[2, 2], &[1, 130]].map(interleaved));
     out.extend([transposed(), tables(), swapped(), turned_twice(), also_a_result(), unequal()]);
+    out.extend([exchanged(), sliced()]);
     out
 }
 
@@ -61,6 +63,55 @@ fn rotated(dtype: Dtype, shape: &[usize], dim: usize) -> Case {
     let [x, cos, sin] = [(); 3].map(|()| p.input(dtype, shape));
     let r = embedded(&mut p, &x, [&cos, &sin], dim);
     Case::new(format!("rotated/{dtype}/{dim}/{}", by(shape)), p, &[&r]).dispatches(1)
+}
+
+/// Neighbours in pairs are turned: a dimension of two, which is there for that alone.
+fn interleaved(shape: &[usize]) -> Case {
+    let mut p = Program::new();
+    let [x, cos, sin] = [(); 3].map(|()| p.f32(shape));
+    let dim = shape.len() - 1;
+    let pairs = [&shape[..dim], &[shape[dim] / 2, 2]].concat();
+    let groups: Vec<String> = (0..dim).map(|d| format!("[{d}], ")).chain([format!("[{dim}, {}]", dim + 1)]).collect();
+    let (groups, ty) = (groups.concat(), tensor(Dtype::F32, &pairs));
+    let of = format!("tensor.expand_shape {} [{groups}] output_shape {pairs:?} : {} into {ty}", x.name, x.ty());
+    let of = p.op(Dtype::F32, &pairs, &of);
+    let turned = turned(&mut p, &of, dim + 1);
+    let flat = format!("tensor.collapse_shape {} [{groups}] : {ty} into {}", turned.name, x.ty());
+    let turned = p.op(Dtype::F32, shape, &flat);
+    let r = p.pointwise(
+        Dtype::F32,
+        &[&x, &cos, &turned, &sin],
+        "%m = arith.mulf %a, %b : f32; %n = arith.mulf %c, %d : f32; %s = arith.addf %m, %n : f32",
+    );
+    Case::new(format!("rotated/interleaved/{}", by(shape)), p, &[&r]).dispatches(1)
+}
+
+/// Halves of what was put together, put together the other way round: each is computed there.
+fn exchanged() -> Case {
+    let mut p = Program::new();
+    let x = p.f32(&[3, 20]);
+    let [sin, cos] = ["sin", "cos"].map(|f| p.pointwise(Dtype::F32, &[&x], &format!("%s = math.{f} %a : f32")));
+    let j = joined(&mut p, &[&sin, &cos], 1);
+    let [a, b] = halves(&mut p, &j, 1);
+    let r = joined(&mut p, &[&b, &a], 1);
+    Case::new("rotated/exchanged", p, &[&r]).dispatches(2)
+}
+
+/// Slices of what was put together, within a part and across two.
+fn sliced() -> Case {
+    let mut p = Program::new();
+    let [x, y] = [[3, 9], [4, 9]].map(|shape| p.f32(&shape));
+    let [a, b] = [&x, &y].map(|x| p.pointwise(Dtype::F32, &[x], "%s = math.exp %a : f32"));
+    let j = joined(&mut p, &[&a, &b], 0);
+    let parts = [([1, 2], [2, 5]), ([4, 0], [3, 9]), ([2, 1], [3, 4])];
+    let results = parts.map(|(at, sizes)| {
+        let part = extract(&mut p, &j, (&at, &sizes, &[1, 1]));
+        p.pointwise(Dtype::F32, &[&part], "%s = arith.negf %a : f32")
+    });
+    let every = extract(&mut p, &j, (&[0, 1], &[3, 4], &[1, 2]));
+    let every = p.pointwise(Dtype::F32, &[&every], "%s = arith.negf %a : f32");
+    let [r, s, t] = &results;
+    Case::new("rotated/sliced", p, &[r, s, t, &every]).may_copy()
 }
 
 /// Heads behind tokens become heads before tokens in the same dispatch.
