@@ -24,6 +24,9 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts" / "onnx-models"))
+from theirs import session
+
 BINARY = os.environ.get("MONOPOUR", str(ROOT / "target/release/monopour"))
 # What a round of one side takes, in seconds, with at least this many runs.
 ROUND, RUNS = 0.2, 5
@@ -65,7 +68,7 @@ class Program:
         # The result's type, from the session, which needs none.
         path = str(folder / "model.onnx")
         onnx.save(model, path)
-        value = session(path).run(None, self.feeds)[0]
+        value = session(path, 1).run(None, self.feeds)[0]
         out.CopyFrom(helper.make_tensor_value_info(result, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
         graph.output[0].CopyFrom(out)
         model.graph.CopyFrom(graph)
@@ -73,14 +76,6 @@ class Program:
         for name, values in self.feeds.items():
             np.save(folder / f"inputs/{name}.npy", values)
         np.save(folder / f"outputs/{result}.npy", value)
-
-
-def session(path):
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    # Exact sums of 8-bit products on CPUs without VNNI, too.
-    options.add_session_config_entry("session.x64quantprecision", "1")
-    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def program(name, t=np.float32):
@@ -288,7 +283,7 @@ class Peer:
     """onnxruntime, with inputs and result bound."""
 
     def __init__(self, folder):
-        self.session = session(str(folder / "model.onnx"))
+        self.session = session(folder / "model.onnx", 1)
         self.binding = self.session.io_binding()
         for given in self.session.get_inputs():
             self.binding.bind_cpu_input(given.name, np.load(folder / f"inputs/{given.name}.npy"))
@@ -337,7 +332,6 @@ def main():
     parser.add_argument("--against", metavar="BINARY")
     parser.add_argument("--write", metavar="FILE")
     args = parser.parse_args()
-    ort.set_default_logger_severity(4)
     names = [name for name in OPS if any(fnmatch.fnmatch(name, wanted) for wanted in args.only.split(","))]
     lines = [f"| op | monopour, ms | {'the other build' if args.against else 'onnxruntime'}, ms | ratio |", "|---|---|---|---|"]
     print("\n".join(lines))
