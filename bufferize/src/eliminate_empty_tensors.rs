@@ -43,7 +43,7 @@ use crate::subset_extraction::{
     needed_values, point_behind, read_from_result, reshape_back, undo,
 };
 use crate::summaries::summarise;
-use crate::{own_empties, shared_outputs};
+use crate::{order_insertions, own_empties, shared_outputs};
 
 /// How many sets of insertions are tried, each with an analysis of its own: all together, and halves of sets of which some save
 /// no copy.
@@ -84,6 +84,7 @@ pub fn eliminate_empty_tensors_into(root: Op, options: &Options, done: &mut Elim
     for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
         shared_outputs::run(function);
         own_empties::run(function);
+        order_insertions::run(function);
         let mut analysed = analyse(function, &models, &callees, options)?;
         for id in analysed.collected.operands.ids() {
             let count = if analysed.decisions.is_in_place(id) { &mut done.in_place } else { &mut done.out_of_place };

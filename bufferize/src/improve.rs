@@ -17,7 +17,7 @@ use crate::options::Options;
 use crate::remarks::Remarks;
 use crate::reuse_buffers::reuse_buffers;
 use crate::summaries::summarise;
-use crate::{alternate, own_empties, shared_outputs, sink_insertions};
+use crate::{alternate, order_insertions, own_empties, shared_outputs, sink_insertions};
 
 /// Operands that are analysed again in one function, all analyses together: a large function is analysed once or twice
 /// more.
@@ -57,6 +57,7 @@ pub fn improve(root: Op, options: &Options) -> Result<Improved, Diagnostics> {
     for function in callees_first(&functions).into_iter().filter(|f| f.body().is_some()) {
         shared_outputs::run(function);
         own_empties::run(function);
+        order_insertions::run(function);
         alternate::run(function)?;
         sink_insertions::run(function)?;
         let analyse = || {

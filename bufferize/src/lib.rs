@@ -64,6 +64,7 @@ mod one_shot;
 pub mod op_model;
 mod options;
 mod order_dispatches;
+mod order_insertions;
 mod own_empties;
 mod own_place;
 mod own_tiles;

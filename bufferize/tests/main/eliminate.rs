@@ -2,8 +2,8 @@
 
 use crate::support::{boundaries, bufferize, parse, programs, upstream, upstreams_pass};
 use monopour_bufferize::{
-    Eliminated, FunctionBoundaryTypeConversion, Options, eliminate_empty_tensors, eliminate_empty_tensors_into,
-    empty_tensor_to_alloc_tensor, run_one_shot,
+    Eliminated, FunctionBoundaryTypeConversion, Options, Strategy, eliminate_empty_tensors,
+    eliminate_empty_tensors_into, empty_tensor_to_alloc_tensor, improve, run_one_shot,
 };
 
 fn entry() -> Options {
@@ -311,6 +311,33 @@ fn each_use_of_a_reshaped_new_tensor_is_a_tensor_of_its_own() {
         return %1, %3 : tensor<4x8xf32>, tensor<32xf32>
     }";
     assert_eq!(counts(text), (4, 2, 0));
+}
+
+/// What is kept for later goes behind what is made of it, as in a U-Net: it is made there, too, unless the places overlap.
+#[test]
+fn parts_that_are_made_early_and_inserted_late_are_made_where_they_go() {
+    let of = |sizes: [usize; 2], at: usize| {
+        let [rows, all] = sizes;
+        let text = "func.func @f(%x: tensor<RxSx16xf32>) -> tensor<RxAx16xf32> {
+            %e = tensor.empty() : tensor<RxSx16xf32>
+            %a = linalg.exp ins(%x : tensor<RxSx16xf32>) outs(%e : tensor<RxSx16xf32>) -> tensor<RxSx16xf32>
+            %b = linalg.tanh ins(%a : tensor<RxSx16xf32>) outs(%e : tensor<RxSx16xf32>) -> tensor<RxSx16xf32>
+            %c = linalg.add ins(%a, %b : tensor<RxSx16xf32>, tensor<RxSx16xf32>) outs(%e : tensor<RxSx16xf32>) -> tensor<RxSx16xf32>
+            %w = tensor.empty() : tensor<RxAx16xf32>
+            %0 = tensor.insert_slice %c into %w[0, 0, 0] [R, S, 16] [1, 1, 1] : tensor<RxSx16xf32> into tensor<RxAx16xf32>
+            %1 = tensor.insert_slice %a into %0[0, AT, 0] [R, S, 16] [1, 1, 1] : tensor<RxSx16xf32> into tensor<RxAx16xf32>
+            return %1 : tensor<RxAx16xf32>
+        }";
+        let text = text.replace("AT", &at.to_string());
+        let text = text.replace('R', &rows.to_string()).replace('S', "4").replace("xAx", &format!("x{all}x"));
+        let (module, options) = (parse(&text), Options { strategy: Strategy::Minimal, ..entry() });
+        improve(module.op(), &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let stats = run_one_shot(module.op(), &options).unwrap_or_else(|e| panic!("{e}\n{}", module.op()));
+        (stats.allocs, stats.copies)
+    };
+    // The result, and what is made in between.
+    assert_eq!(of([3, 8], 4), (1, 0));
+    assert_eq!(of([3, 7], 3), (2, 1));
 }
 
 /// A merged axis is parted again by the sizes that are known, if one is not.
