@@ -297,7 +297,7 @@ impl<'c> Attention<'c> {
             && [self.most, self.powers, self.sum, self.weights]
                 .iter()
                 .all(|op| op.result(0).ty().element() == Type::f32(op.context()))
-            && self.epilogue.is_none_or(|op| is_pointwise(op) && op.find_all(ops::linalg::INDEX).is_empty())
+            && self.epilogue.is_none_or(is_epilogue)
     }
 
     /// Whether each intermediate is read by its own ops alone.
@@ -463,8 +463,20 @@ fn reads(op: Op, operand: usize, loops: usize) -> bool {
     map.is_some_and(|dims| dims.into_iter().eq(0..loops))
 }
 
+/// Whether an op may follow the values' product: it may write them in another order (`turned.rs`).
+fn is_epilogue(op: Op) -> bool {
+    let result = linalg::indexing_maps(op).and_then(|maps| maps.last().copied());
+    computes(op) && result.is_some_and(|map| map.is_permutation()) && op.find_all(ops::linalg::INDEX).is_empty()
+}
+
 /// Whether all loops are parallel, the result is written in their order, and the body is arithmetic.
 fn is_pointwise(op: Op) -> bool {
+    let result = linalg::indexing_maps(op).and_then(|maps| maps.last().copied());
+    computes(op) && result.is_some_and(|map| map.is_identity())
+}
+
+/// Whether all loops are parallel, and the body is arithmetic.
+fn computes(op: Op) -> bool {
     let (Some(maps), Some(parallel)) = (linalg::indexing_maps(op), linalg::parallel_loops(op)) else { return false };
     let plain = |op: &Op| {
         matches!(op.dialect(), "arith" | "math") || matches!(op.name(), ops::linalg::INDEX | ops::linalg::YIELD)
@@ -472,7 +484,6 @@ fn is_pointwise(op: Op) -> bool {
     let body = op.nested(WalkOrder::Pre);
     op.num_results() == 1
         && parallel.iter().all(|p| *p)
-        && maps.last().is_some_and(|m| m.is_identity())
         && maps.iter().all(|m| m.is_projected_permutation())
         && body.iter().filter(|inner| **inner != op).all(plain)
 }

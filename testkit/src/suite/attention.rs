@@ -3,7 +3,7 @@
 use super::case::{Case, by};
 use super::contract::MULTIPLY_ADD;
 use crate::host_tensor::Dtype;
-use crate::text::{Input, Program, Value};
+use crate::text::{Input, Program, Value, tensor};
 use monopour_ir::ops;
 
 /// Heads, queries, keys, elements of a head.
@@ -54,7 +54,7 @@ pub(super) fn cases() -> Vec<Case> {
         rounded(),
         second_reader(),
     ]);
-    out.extend([late_keys(), transposed_keys(), two_batches(), wrapped_places(), added_places()]);
+    out.extend([named(), late_keys(), transposed_keys(), two_batches(), wrapped_places(), added_places()]);
     for least in ["-1.0e9", "0xFF800000", "-2.0"] {
         out.extend([masked_halves([2, 64, 160, 32], 0, least), masked_halves([1, 80, 176, 64], 96, least)]);
     }
@@ -64,8 +64,8 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(tasks_of(([1, 200, 200, 8], -70), least, true));
     }
     out.extend([[2, 17, 33], [1, 1, 70], [3, 40, 64], [2, 5, 0]].map(dynamic));
-    out.push(named());
     out.extend([[2, 2, 17, 33, 16], [3, 4, 1, 70, 8], [2, 3, 40, 40, 24]].map(repeated));
+    out.extend([[2, 40, 9, 16], [3, 100, 30, 8], [1, 64, 64, 32]].map(joint));
     out.extend([[1, 50, 4, 16], [2, 33, 3, 8], [1, 17, 1, 8], [3, 1, 2, 4]].map(of_one_product));
     out
 }
@@ -103,6 +103,33 @@ pub(super) fn scores(p: &mut Program, q: &Value, k: &Value) -> Value {
 pub(super) fn sums(p: &mut Program, weights: &Value, v: &Value) -> Value {
     let zero = p.zeros(Dtype::F32, &[v.shape()[0], weights.shape()[1], v.shape()[2]]);
     p.generic("b m n k!", &[(weights, "b, m, k"), (v, "b, k, n")], (&zero, "b, m, n"), MULTIPLY_ADD)
+}
+
+/// Tokens of two streams together, as in transformers of images and texts: heads go behind tokens, of which each stream reads its own.
+fn joint([heads, first, second, size]: [usize; 4]) -> Case {
+    let mut p = Program::new();
+    let [q, k, v] = [(); 3].map(|()| {
+        let parts = [first, second].map(|tokens| p.f32(&[heads, tokens, size]));
+        let parts = parts.map(|part| p.pointwise(Dtype::F32, &[&part], "%s = arith.addf %a, %a : f32"));
+        super::slices::joined(&mut p, &[&parts[0], &parts[1]], 1)
+    });
+    let scores = scores(&mut p, &q, &k);
+    let weights = super::rows::softmax(&mut p, &scores);
+    let r = sums(&mut p, &weights, &v);
+    let to = p.empty(Dtype::F32, &[first + second, heads, size]);
+    let r = p.named_untyped(ops::linalg::TRANSPOSE, &[&r], &to, "permutation = [1, 0, 2]");
+    let rows = [first + second, heads * size];
+    let text =
+        format!("tensor.collapse_shape {} [[0], [1, 2]] : {} into {}", r.name, r.ty(), tensor(Dtype::F32, &rows));
+    let r = p.op(Dtype::F32, &rows, &text);
+    let streams = [(0, first), (first, second)].map(|(at, tokens)| {
+        let part = super::slices::extract(&mut p, &r, (&[at, 0], &[tokens, heads * size], &[1, 1]));
+        p.pointwise(Dtype::F32, &[&part], "%s = arith.negf %a : f32")
+    });
+    // Six parts, the attention, both streams; GPUs transpose by a dispatch of its own.
+    let case =
+        Case::new(format!("attention/joint/{}", by(&[heads, first, second, size])), p, &[&streams[0], &streams[1]]);
+    case.dispatches(9).on_gpus(10)
 }
 
 /// Two queries that see no key: NaN, which becomes 7, or 0 where the softmax is guarded or its NaNs are dropped.
