@@ -1,6 +1,7 @@
 //! Parts of tensors: slices out of and into others, concatenation, padding, single elements.
 
 use super::case::{Case, by};
+use super::contract::product;
 use crate::host_tensor::Dtype;
 use crate::text::{Program, Value, list};
 
@@ -58,6 +59,9 @@ pub(super) fn cases() -> Vec<Case> {
         overlapping(),
         from_elements(),
         splat(),
+        token_and_patches(),
+        streams(),
+        kept_stream(),
     ]);
     out.extend([
         generate(),
@@ -391,4 +395,38 @@ fn split_and_join() -> Case {
     let n = p.pointwise(Dtype::F32, &[&b], "%s = arith.negf %a : f32");
     let r = joined(&mut p, &[&n, &a], 1);
     Case::new("slices/split_and_join", p, &[&r]).may_copy()
+}
+
+/// A token in front of what a product makes, and places that are added: neither is copied.
+fn token_and_patches() -> Case {
+    let mut p = Program::new();
+    let (token, x, y, places) = (p.f32(&[1, 40]), p.f32(&[16, 24]), p.f32(&[24, 40]), p.f32(&[17, 40]));
+    let patches = product(&mut p, &x, &y);
+    let j = joined(&mut p, &[&token, &patches], 0);
+    let r = p.pointwise(Dtype::F32, &[&j, &places], "%s = arith.addf %a, %b : f32");
+    Case::new("slice/token_and_patches", p, &[&r]).dispatches(2)
+}
+
+/// Two streams that are put together, scaled and turned, and scaled again by what differs along them.
+fn streams() -> Case {
+    let mut p = Program::new();
+    let parts = [5, 9].map(|tokens| p.f32(&[3, tokens, 8]));
+    let parts = parts.map(|part| p.pointwise(Dtype::F32, &[&part], "%s = math.exp %a : f32"));
+    let j = joined(&mut p, &[&parts[0], &parts[1]], 1);
+    let (to, by_token, by_head) = (p.empty(Dtype::F32, &[14, 8, 3]), p.f32(&[14]), p.f32(&[3]));
+    let maps = [(&j, "h, t, c"), (&by_token, "t"), (&by_head, "h")];
+    let body = "%m = arith.mulf %a, %b : f32; %s = arith.addf %m, %c : f32";
+    let r = p.generic("t c h", &maps, (&to, "t, c, h"), body);
+    let r = p.pointwise(Dtype::F32, &[&r], "%s = arith.negf %a : f32");
+    Case::new("slice/streams", p, &[&r]).dispatches(2)
+}
+
+/// One of the streams is a result, too.
+fn kept_stream() -> Case {
+    let mut p = Program::new();
+    let parts = [5, 9].map(|tokens| p.f32(&[tokens, 8]));
+    let [a, b] = parts.map(|part| p.pointwise(Dtype::F32, &[&part], "%s = math.exp %a : f32"));
+    let j = joined(&mut p, &[&a, &b], 0);
+    let r = p.pointwise(Dtype::F32, &[&j], "%s = arith.negf %a : f32");
+    Case::new("slice/kept_stream", p, &[&r, &a]).may_copy()
 }
