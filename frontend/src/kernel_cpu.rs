@@ -50,6 +50,11 @@ const MAX_WHOLE: i64 = 8_192;
 const TASK_ELEMENTS: i64 = 65_536;
 /// Elements of a task with producers and consumers: its intermediates stay in the first-level cache.
 const LINE_ELEMENTS: i64 = 4_096;
+/// Least elements of a row that code generation takes through all ops by itself; where there are so many tasks of such rows, they
+/// have more elements: each whose results pass the caches ends with a fence.
+const LONG_ROW: i64 = 512;
+const MANY_TASKS: i64 = 256;
+const MANY_ELEMENTS: i64 = 4 * LINE_ELEMENTS;
 /// Elements of a line of an image.
 const LINE: i64 = 64;
 
@@ -438,9 +443,13 @@ fn rows(dispatch: &Dispatch, loops: &Loops) -> Vec<i64> {
     let length: i64 = dispatch.inner_extents().iter().map(|e| linalg::known(*e)).product();
     let mut tile = vec![1; rank];
     if let (Some(last), Some(extent)) = (tile.last_mut(), loops.extents[..rank].last()) {
-        let wanted = (LINE_ELEMENTS / length.max(1)).max(1);
         let extent = if *extent == DYNAMIC { 1 } else { linalg::known(*extent) };
-        *last = (1..=(2 * wanted).min(extent)).rev().find(|d| extent % d == 0).unwrap_or(1);
+        let rows = |elements: i64| {
+            let wanted = (elements / length.max(1)).max(1);
+            (1..=(2 * wanted).min(extent)).rev().find(|d| extent % d == 0).unwrap_or(1)
+        };
+        let few = rows(LINE_ELEMENTS);
+        *last = if length >= LONG_ROW && extent / few >= MANY_TASKS { rows(MANY_ELEMENTS) } else { few };
     }
     tile
 }
