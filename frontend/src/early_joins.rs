@@ -16,7 +16,7 @@
 //! Ensures: the same values.
 //! Limits: known sizes; few parts.
 
-use crate::joins::Join;
+use crate::joins::{Join, is_reshape};
 use crate::linalg;
 use monopour_ir::typed::{Slice, tensor};
 use monopour_ir::{AffineMap, Diagnostics, InsertionPoint, Module, Op, OpSpec, Rewriter, Type, Value, ops};
@@ -121,7 +121,6 @@ impl<'c> Reader<'c> {
 
 /// Whether nothing but the join reads what makes a part, or it must be copied in any case.
 fn may_be_changed(part: Value) -> bool {
-    let views = [ops::tensor::COLLAPSE_SHAPE, ops::tensor::EXPAND_SHAPE];
     let mut value = part;
     while let Some(op) = value.defining_op() {
         if op.is(ops::arith::CONSTANT) {
@@ -130,7 +129,7 @@ fn may_be_changed(part: Value) -> bool {
         if value.only_use().is_none() {
             return false;
         }
-        if !views.contains(&op.name()) {
+        if !is_reshape(op) {
             return true;
         }
         value = op.operand(0);

@@ -34,7 +34,7 @@
 use crate::fuse_form::Rules;
 use crate::{
     TargetDescription, computed_tables, early_joins, early_scales, fuse_form, fuse_limits, grouped_rows, joined_halves,
-    linalg, merged_reductions, odd_products, packed_factors, products, quantised_rows, rounded_weights,
+    linalg, merged_reductions, odd_products, packed_factors, products, quantised_rows, rolls, rounded_weights,
     several_results, siblings, side_by_side, single_rows, sliced_transposes, softmax_maximum, specialize,
     split_division, split_k, split_reduction, stored_order, turned,
 };
@@ -130,6 +130,7 @@ fn prepare<'c>(
     split_division::run(module, rw)?;
     early_scales::run(module, rw)?;
     joined_halves::run(module, rw)?;
+    rolls::run(module, rw)?;
     early_joins::run(module, rw)?;
     slice_before_transposing(module, rw)?;
     quantised_rows::run(module, target, rw)?;

@@ -17,13 +17,12 @@
 //! Limits: joins of two parts. Each element reads both halves, so that they should lie near one another.
 
 use crate::collapse_lines::collapsed;
-use crate::joins::Join;
+use crate::joins::{Join, is_read_by_elements, is_reshape};
 use crate::linalg;
 use monopour_ir::typed::arith::CmpIPredicate;
 use monopour_ir::typed::linalg::{Operands, generic};
 use monopour_ir::{
-    AffineMap, Attr, Block, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Use,
-    Value, ops,
+    AffineMap, Attr, Block, Diagnostics, InsertionPoint, Location, Module, OpSpec, Region, Rewriter, Type, Value, ops,
 };
 
 /// Rewrites all such joins of `module`.
@@ -32,7 +31,7 @@ use monopour_ir::{
 /// None of its own; what MLIR's op builders report.
 pub(crate) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
     for op in module.op().find_all(ops::tensor::INSERT_SLICE) {
-        let join = Join::of(op).filter(|join| has_near_halves(join) && is_read_by_elements(join.value()));
+        let join = Join::of(op).filter(|join| has_near_halves(join) && is_read_by_elements(join.value(), &|_| false));
         if let Some(join) = join {
             rewrite(&join, rw)?;
         }
@@ -57,19 +56,6 @@ fn is_near(mut value: Value) -> bool {
         }
     }
     false
-}
-
-/// Whether all that reads a value, or a reshape of it, is pointwise.
-fn is_read_by_elements(value: Value) -> bool {
-    let uses = value.uses();
-    let reads = |used: &Use| {
-        linalg::reads_elementwise(used.op, used.index) || is_reshape(used.op) && is_read_by_elements(used.op.result(0))
-    };
-    !uses.is_empty() && uses.iter().all(reads)
-}
-
-fn is_reshape(op: Op) -> bool {
-    op.is(ops::tensor::EXPAND_SHAPE) || op.is(ops::tensor::COLLAPSE_SHAPE)
 }
 
 fn rewrite<'c>(join: &Join<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {

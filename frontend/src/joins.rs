@@ -1,7 +1,8 @@
 //! Tensors that are put together of parts, one behind the other along a dimension: `tensor.concat` as insertions.
 
+use crate::linalg;
 use monopour_ir::typed::{Index, Slice};
-use monopour_ir::{DYNAMIC, Op, Rewriter, Type, Value, ops};
+use monopour_ir::{DYNAMIC, Op, Rewriter, Type, Use, Value, ops};
 
 /// A tensor that is put together.
 pub(crate) struct Join<'c> {
@@ -71,13 +72,28 @@ impl<'c> Join<'c> {
     }
 }
 
+/// Whether all that reads a value, or a reshape of it, is pointwise, or one of `others`.
+pub(crate) fn is_read_by_elements<'c>(value: Value<'c>, others: &dyn Fn(Op<'c>) -> bool) -> bool {
+    let uses = value.uses();
+    let reads = |used: &Use<'c>| {
+        linalg::reads_elementwise(used.op, used.index)
+            || others(used.op)
+            || is_reshape(used.op) && is_read_by_elements(used.op.result(0), others)
+    };
+    !uses.is_empty() && uses.iter().all(reads)
+}
+
+pub(crate) fn is_reshape(op: Op) -> bool {
+    op.is(ops::tensor::EXPAND_SHAPE) || op.is(ops::tensor::COLLAPSE_SHAPE)
+}
+
 /// The sizes of a `tensor.empty`, or of a reshape of one; if they are not known, of one that adds or drops dimensions of one
 /// element.
 fn sizes_of_empty(value: Value<'_>) -> Option<Vec<Index<'_>>> {
     let (shape, mut op) = (value.ty().shape()?, value.defining_op()?);
     let several = |ty: Type| Some(ty.shape()?.into_iter().filter(|size| *size != 1).collect::<Vec<_>>());
     let is_known = !shape.contains(&DYNAMIC);
-    while op.is(ops::tensor::COLLAPSE_SHAPE) || op.is(ops::tensor::EXPAND_SHAPE) {
+    while is_reshape(op) {
         op = op.operand(0).defining_op()?;
     }
     let fits = op.is(ops::tensor::EMPTY) && (is_known || several(op.result(0).ty()) == several(value.ty()));

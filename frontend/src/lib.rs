@@ -9,7 +9,7 @@
 //!   `side_by_side`: products of one input as one op, for GPUs;
 //!   `packed_factors`: factors in blocks or parts of bytes as parts of their products, for GPUs; `split_division`: quotients in maps as loops; `specialize`: fills
 //!   and products as named ops; `softmax_maximum`: maxima that need no NaNs; `split_reduction`: long reductions in two;
-//!   `joined_halves`: halves that pointwise ops read together, `merged_reductions`: their two dimensions as one of products; `early_scales`: what is computed of tensors before they are repeated, `early_joins`: before they are put together; `grouped_rows`: rows of grouped heads; `odd_products`: products of padded factors, on software adapters;
+//!   `joined_halves`: halves that pointwise ops read together, `merged_reductions`: their two dimensions as one of products; `early_scales`: what is computed of tensors before they are repeated, `early_joins`: before they are put together; `rolls`: what is put together of one tensor; `grouped_rows`: rows of grouped heads; `odd_products`: products of padded factors, on software adapters;
 //!   `split_k`: parts of long reductions side by side, on discrete GPUs;
 //!   `rounded_weights`: where weights of 16 bits are rounded; `turned`: epilogues in another order, for CPUs; `fuse_form`: roles of ops, on `block_graph`; `rows_form`: row groups.
 //! * [`attention`]: the dispatches of an attention as one.
@@ -83,6 +83,7 @@ pub mod place;
 mod products;
 pub mod quantised_rows;
 pub mod ragged_columns;
+mod rolls;
 mod rounded_weights;
 mod rows;
 mod rows_form;

@@ -23,7 +23,7 @@ pub(super) fn cases() -> Vec<Case> {
     out.extend([[2, 17, 16], [3, 40, 64]].map(attention));
     out.extend([&[5, 3, 8][..], &[2, 2], &[1, 130]].map(interleaved));
     out.extend([transposed(), tables(), swapped(), turned_twice(), also_a_result(), unequal()]);
-    out.extend([exchanged(), sliced()]);
+    out.extend([exchanged(), sliced(), rolled(), shifted_windows()]);
     out
 }
 
@@ -112,6 +112,47 @@ fn sliced() -> Case {
     let every = p.pointwise(Dtype::F32, &[&every], "%s = arith.negf %a : f32");
     let [r, s, t] = &results;
     Case::new("rotated/sliced", p, &[r, s, t, &every]).may_copy()
+}
+
+/// A tensor along a dimension from an element on, and what was before it behind.
+fn roll(p: &mut Program, x: &Value, dim: usize, by: usize) -> Value {
+    let (shape, ones) = (x.shape().to_vec(), vec![1; x.shape().len()]);
+    let parts = [(by, shape[dim] - by), (0, by)].map(|(from, size)| {
+        let (mut offsets, mut sizes) = (vec![0; shape.len()], shape.clone());
+        (offsets[dim], sizes[dim]) = (from, size);
+        extract(p, x, (&offsets, &sizes, &ones))
+    });
+    joined(p, &[&parts[0], &parts[1]], dim)
+}
+
+/// In two dimensions, and back in one of them.
+fn rolled() -> Case {
+    let mut p = Program::new();
+    let x = p.f32(&[3, 7, 10, 5]);
+    let y = roll(&mut p, &x, 1, 3);
+    let y = roll(&mut p, &y, 2, 6);
+    let y = p.pointwise(Dtype::F32, &[&y, &x], "%s = arith.subf %a, %b : f32");
+    let z = roll(&mut p, &y, 2, 4);
+    let r = p.pointwise(Dtype::F32, &[&z, &x], "%s = arith.addf %a, %b : f32");
+    Case::new("rotated/rolled", p, &[&r]).dispatches(2)
+}
+
+/// Windows of an image that is rolled in both dimensions, as rows of pixels: one dispatch.
+fn shifted_windows() -> Case {
+    let mut p = Program::new();
+    let x = p.f32(&[8, 12, 6]);
+    let y = roll(&mut p, &x, 0, 2);
+    let y = roll(&mut p, &y, 1, 2);
+    let ty = tensor(Dtype::F32, &[2, 4, 3, 4, 6]);
+    let text = format!(
+        "tensor.expand_shape {} [[0, 1], [2, 3], [4]] output_shape [2, 4, 3, 4, 6] : {} into {ty}",
+        y.name,
+        y.ty()
+    );
+    let y = p.op(Dtype::F32, &[2, 4, 3, 4, 6], &text);
+    let to = p.empty(Dtype::F32, &[2, 3, 4, 4, 6]);
+    let r = p.generic("a b h w c", &[(&y, "a, h, b, w, c")], (&to, "a, b, h, w, c"), "%s = arith.negf %a : f32");
+    Case::new("rotated/shifted_windows", p, &[&r]).dispatches(1)
 }
 
 /// Heads behind tokens become heads before tokens in the same dispatch.
