@@ -118,7 +118,9 @@ impl<'c> Form<'c> {
         let is_small = main.operand(factor).ty().static_size_bytes().is_some_and(|bytes| bytes <= MOST_COPIED_BYTES);
         let is_product = dispatch.class() == KernelClass::Contraction && depth > width;
         let is_copied = rows >= MANY_ROWS && is_small && is_product;
-        let pays = if elements.is_some() { shared && !fills_cache } else { is_copied };
+        // Rows in several dimensions would each copy panels of their own.
+        let lies_in_lines = found.m.iter().filter(|d| extents[**d] != 1).count() > 1;
+        let pays = if elements.is_some() { shared && (lies_in_lines || !fills_cache) } else { is_copied };
         let can = known && pays && changes && lanes > 1;
         let members = members(dispatch, &maps, last).filter(|_| can)?;
         let whole = whole.ty().shape()?;

@@ -121,6 +121,36 @@ fn other_factors_stay_as_they_are() {
     assert!(!Product { element: "f16", ..PRODUCT }.changes("%w", "x86-64-v4"), "it is widened while it is read");
 }
 
+/// 49 rows that fill the second-level cache beside a panel copy each panel to one place; in lines of 7 they have none.
+#[test]
+fn rows_in_several_dimensions_have_panels_where_others_copy_them() {
+    let changes = |rows: &str, loops: &str| {
+        let kinds = vec!["\"parallel\""; loops.split(',').count() + 1].join(", ");
+        let text = format!(
+            "func.func @main(%x: tensor<{rows}x3072xf32>, %o: tensor<{rows}x64xf32>) -> tensor<{rows}x64xf32> {{
+  %w = arith.constant dense_resource<w> : tensor<3072x64xf32>
+  %r = linalg.generic {{indexing_maps = [affine_map<({loops}, n, k) -> ({loops}, k)>, affine_map<({loops}, n, k) -> (k, n)>, affine_map<({loops}, n, k) -> ({loops}, n)>], iterator_types = [{kinds}, \"reduction\"]}} ins(%x, %w : tensor<{rows}x3072xf32>, tensor<3072x64xf32>) outs(%o : tensor<{rows}x64xf32>) {{
+  ^bb0(%a: f32, %c: f32, %s: f32):
+    %q = arith.mulf %a, %c : f32
+    %t = arith.addf %s, %q : f32
+    linalg.yield %t : f32
+  }} -> tensor<{rows}x64xf32>
+  return %r : tensor<{rows}x64xf32>
+}}
+{{-# dialect_resources: {{ builtin: {{ w: \"0x04000000{}\" }} }} #-}}",
+            (0..3072 * 64).map(|i| format!("{:02X}000000", i % 250)).collect::<String>()
+        );
+        let mut imported = import_text(&text).unwrap_or_else(|d| panic!("{d}"));
+        fuse::run(&imported.module).expect("fuses");
+        let cpu = CpuTarget::parse("x86-64-v4").expect("a known CPU");
+        panels::run(&imported.module, &mut imported.weights, &cpu).expect("lays out");
+        imported.module.op().to_string().contains("tensor<2x3072x32xf32>")
+    };
+    assert!(!changes("49", "m"));
+    assert!(changes("7x7", "l, m"));
+    assert!(changes("7x14", "l, m") && changes("98", "m"));
+}
+
 #[test]
 fn inputs_are_copied_once_for_many_rows() {
     let text = |rows: usize, depth: usize| {
