@@ -253,7 +253,10 @@ impl<'c> Groups<'c> {
         let (Some(maps), inputs) = (linalg::indexing_maps(op), linalg::num_inputs(op)) else { return self.plain(op) };
         let filter = filter(op);
         let stored = |i: usize| op.operand(i).defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
-        if !op.find_all(ops::linalg::INDEX).is_empty() || filter.is_some_and(|filter| !stored(filter)) {
+        if !op.find_all(ops::linalg::INDEX).is_empty()
+            || filter.is_some_and(|filter| !stored(filter))
+            || is_of_other_images(op)
+        {
             return self.plain(op);
         }
         let channels: Vec<Option<usize>> =
@@ -436,6 +439,17 @@ pub(super) fn filter(op: Op) -> Option<usize> {
     let stored = filter.defining_op().is_some_and(|def| def.is(ops::arith::CONSTANT));
     let pointwise = found.m.len() == 1 && found.n.len() > 1 && found.k.len() == 1 && found.batch.is_empty();
     (stored && pointwise).then_some(found.lhs)
+}
+
+/// Whether the dimension before the last two of a convolution's result is not that of its channels, but of volumes, say.
+fn is_of_other_images(op: Op) -> bool {
+    let channels = match (products::convolution_loops(op), products::contraction_loops(op)) {
+        (Some(found), _) => [found.channels, found.depth].concat(),
+        (_, Some(found)) if found.n.len() > 2 => found.m,
+        _ => return false,
+    };
+    let result = linalg::indexing_maps(op).and_then(|maps| channel_loop(*maps.last()?));
+    result.is_some_and(|d| !channels.contains(&d))
 }
 
 /// The left operand of a product of several rows and constant weights.

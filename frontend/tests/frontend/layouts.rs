@@ -322,3 +322,30 @@ fn images_in_front_of_which_a_dimension_is_dropped_are_joined() {
     let [blocks, copied] = [vec![2, 14, 14, 32], vec![1, 2, 14, 14, 32]];
     assert_eq!(images, [copied, blocks.clone(), blocks, vec![2, 32, 14, 14]]);
 }
+
+/// Volumes have another dimension where images have their channels.
+#[test]
+fn volumes_keep_their_layout() {
+    let maps = ["c, z + h, y + i, x + j", "o, c, h, i, j", "o, z, y, x"];
+    let maps = maps.map(|to| format!("affine_map<(o, z, y, x, c, h, i, j) -> ({to})>")).join(", ");
+    let sums = ["\"reduction\""; 4].join(", ");
+    let text = format!(
+        "func.func @main(%x: tensor<64x10x16x16xf32>) -> tensor<64x8x14x14xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense_resource<w> : tensor<64x64x3x3x3xf32>
+  %e = tensor.empty() : tensor<64x8x14x14xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<64x8x14x14xf32>) -> tensor<64x8x14x14xf32>
+  %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{PARALLEL}, \"parallel\", {sums}]}} ins(%x, %w : tensor<64x10x16x16xf32>, tensor<64x64x3x3x3xf32>) outs(%f : tensor<64x8x14x14xf32>) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  }} -> tensor<64x8x14x14xf32>
+  return %r : tensor<64x8x14x14xf32>
+}}
+{{-# dialect_resources: {{ builtin: {{ w: \"0x04000000{}\" }} }} #-}}",
+        "0000803F".repeat(64 * 64 * 27),
+    );
+    let (images, filters) = laid_out(&text, "x86-64-v4");
+    assert_eq!((images, filters), (vec![vec![64, 8, 14, 14]], vec![vec![64, 64, 3, 3, 3]]));
+}
