@@ -3,12 +3,15 @@
 usage: exported.py DIR [NAME ...] [--legacy]
 Each is DIR/NAME/{model.onnx, inputs/<name>.npy, outputs/<name>.npy}, as compare.py takes it; the outputs are PyTorch's own. --legacy exports
 by TorchScript and operator set 17. A model that PyTorch does not export is named, and left out.
-needs: pip install torch torchvision timm transformers onnxscript onnx numpy"""
+needs: pip install torch torchvision timm transformers diffusers onnxscript onnx numpy"""
 import argparse, logging, pathlib, shutil, warnings
 
 import numpy as np
 import onnx
 import torch
+
+import families
+from families import image, mask, tokens
 
 SMALL = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=1000)
 GROUPED = dict(SMALL, num_key_value_heads=2)
@@ -21,18 +24,6 @@ TIMM = {
     "deit_tiny_distilled_patch16_224": {"depth": 2}, "eva02_tiny_patch14_224": {"depth": 2},
 }
 TORCHVISION = ["shufflenet_v2_x0_5", "googlenet", "squeezenet1_1", "mnasnet0_5"]
-
-
-def tokens(count=32):
-    return torch.randint(0, 1000, (1, count))
-
-
-def mask(count=32):
-    return (torch.arange(count) < count - 5).long()[None]
-
-
-def image(size):
-    return torch.randn(1, 3, size, size)
 
 
 # Model, configuration, its values, inputs by name, and the implementation of attention.
@@ -95,8 +86,12 @@ def made(name):
         values = dict(TIMM[name])
         size = values.pop("size", 224)
         return timm.create_model(name, pretrained=False, **values), (image(size),)
+    if found := families.made(name):
+        return found
     import transformers
-    model, config, values, inputs, *attention = HUGGING_FACE[name]
+    model, config, values, inputs, *attention = {**HUGGING_FACE, **families.FAMILIES}[name]
+    if "backbone_config" in values:
+        values = dict(values, backbone_config=families.backbone(values["backbone_config"]))
     config = getattr(transformers, config)(**values)
     config.use_cache, config.return_dict = False, True
     model = getattr(transformers, model)._from_config(config, attn_implementation=(attention or ["sdpa"])[0])
@@ -132,7 +127,7 @@ def main():
     args = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
-    for name in args.names or [*TIMM, *TORCHVISION, *HUGGING_FACE, "recurrent"]:
+    for name in args.names or [*TIMM, *TORCHVISION, *HUGGING_FACE, *families.FAMILIES, *families.DIFFUSERS, *families.TORCHVISION, "recurrent"]:
         torch.manual_seed(0)
         folder = args.folder / name
         if folder.exists():
