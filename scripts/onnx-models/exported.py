@@ -11,10 +11,8 @@ import onnx
 import torch
 
 import families
-from families import image, mask, tokens
+from families import GROUPED, SMALL, image, mask, tokens
 
-SMALL = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=1000)
-GROUPED = dict(SMALL, num_key_value_heads=2)
 VISION = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4)
 TIMM = {
     "resnet18": {}, "convnext_atto": {}, "efficientnet_b0": {}, "mobilenetv3_small_100": {}, "regnetx_002": {}, "mixer_s32_224": {},

@@ -8,6 +8,9 @@ import torch
 SMALL = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=1000)
 GROUPED = dict(SMALL, num_key_value_heads=2)
 VISION = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
+DECODED = dict(d_model=64, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=128, decoder_ffn_dim=128)
+SEQUENCES = dict(DECODED, encoder_layers=2, decoder_layers=2)
+DETECTION = dict(DECODED, encoder_layers=1, decoder_layers=1, num_queries=10)
 
 
 def tokens(count=32):
@@ -47,13 +50,7 @@ FAMILIES = {
         "BartModel",
         "BartConfig",
         dict(
-            d_model=64,
-            encoder_layers=2,
-            decoder_layers=2,
-            encoder_attention_heads=4,
-            decoder_attention_heads=4,
-            encoder_ffn_dim=128,
-            decoder_ffn_dim=128,
+            SEQUENCES,
             vocab_size=1000,
         ),
         {"input_ids": tokens, "decoder_input_ids": decoded},
@@ -69,13 +66,7 @@ FAMILIES = {
         "MarianMTModel",
         "MarianConfig",
         dict(
-            d_model=64,
-            encoder_layers=2,
-            decoder_layers=2,
-            encoder_attention_heads=4,
-            decoder_attention_heads=4,
-            encoder_ffn_dim=128,
-            decoder_ffn_dim=128,
+            SEQUENCES,
             vocab_size=1000,
             pad_token_id=0,
             decoder_start_token_id=0,
@@ -86,13 +77,7 @@ FAMILIES = {
         "WhisperModel",
         "WhisperConfig",
         dict(
-            d_model=64,
-            encoder_layers=2,
-            decoder_layers=2,
-            encoder_attention_heads=4,
-            decoder_attention_heads=4,
-            encoder_ffn_dim=128,
-            decoder_ffn_dim=128,
+            SEQUENCES,
             num_mel_bins=16,
             max_source_positions=50,
             vocab_size=1000,
@@ -300,14 +285,7 @@ FAMILIES = {
         "DetrForObjectDetection",
         "DetrConfig",
         dict(
-            d_model=64,
-            encoder_layers=1,
-            decoder_layers=1,
-            encoder_attention_heads=4,
-            decoder_attention_heads=4,
-            encoder_ffn_dim=128,
-            decoder_ffn_dim=128,
-            num_queries=10,
+            DETECTION,
             use_timm_backbone=False,
             use_pretrained_backbone=False,
             backbone=None,
@@ -320,15 +298,8 @@ FAMILIES = {
         "RTDetrForObjectDetection",
         "RTDetrConfig",
         dict(
-            d_model=64,
+            DETECTION,
             encoder_hidden_dim=64,
-            encoder_layers=1,
-            decoder_layers=1,
-            encoder_attention_heads=4,
-            decoder_attention_heads=4,
-            encoder_ffn_dim=128,
-            decoder_ffn_dim=128,
-            num_queries=10,
             encoder_in_channels=[32, 48, 64],
             decoder_in_channels=[64, 64, 64],
             backbone_config="rt_resnet",

@@ -335,7 +335,7 @@ fn parts_that_are_made_early_and_inserted_late_are_made_where_they_go() {
         let stats = run_one_shot(module.op(), &options).unwrap_or_else(|e| panic!("{e}\n{}", module.op()));
         (stats.allocs, stats.copies)
     };
-    // The result, and what is made in between.
+    // Allocations, the result's among them, and copies.
     assert_eq!(of([3, 8], 4), (1, 0));
     assert_eq!(of([3, 7], 3), (2, 1));
 }
