@@ -15,27 +15,26 @@
 //! apart, along one dimension.
 
 use monopour_ir::typed::{Index, Slice};
-use monopour_ir::{InsertionPoint, Op, Rewriter, Value, ops};
-
-use crate::block_order::BlockOrder;
+use monopour_ir::{InsertionPoint, Op, Rewriter, Value, WalkOrder, ops};
+use std::collections::HashMap;
 
 /// Rewrites a function.
 pub(crate) fn run(function: Op) {
-    let (mut rw, mut order) = (Rewriter::new(function.context()), BlockOrder::default());
+    let mut rw = Rewriter::new(function.context());
+    let mut places: HashMap<Op, usize> =
+        function.nested(WalkOrder::Pre).into_iter().enumerate().map(|(place, op)| (op, place)).collect();
     for last in function.find_all(ops::tensor::INSERT_SLICE).into_iter().filter(|op| next(*op).is_none()) {
         let steps = chain(last);
         if steps.len() < 2 || !are_apart(&steps) {
             continue;
         }
-        let mut sorted: Vec<(Op, Option<Op>)> = steps.iter().map(|step| (*step, maker(*step))).collect();
-        sorted.sort_by(|(_, a), (_, b)| match (a, b) {
-            (Some(a), Some(b)) if order.is_before(*a, *b) => std::cmp::Ordering::Less,
-            (Some(a), Some(b)) if order.is_before(*b, *a) => std::cmp::Ordering::Greater,
-            _ => a.is_some().cmp(&b.is_some()),
-        });
-        if sorted.iter().zip(&steps).any(|((step, _), old)| step != old) {
-            put_together(&mut rw, &sorted.iter().map(|(step, _)| *step).collect::<Vec<_>>(), &steps);
-            order.forget();
+        let mut sorted = steps.clone();
+        // What no op of the block makes is there first.
+        sorted.sort_by_key(|step| maker(*step).map(|op| places[&op]));
+        if sorted != steps {
+            // Insertions may make parts of other tensors.
+            let place = places[&last];
+            places.extend(put_together(&mut rw, &sorted, &steps).into_iter().map(|op| (op, place)));
         }
     }
 }
@@ -89,17 +88,19 @@ fn maker(insertion: Op<'_>) -> Option<Op<'_>> {
     }
 }
 
-/// Makes the insertions again in another order, in place of the last one.
-fn put_together<'c>(rw: &mut Rewriter<'c>, sorted: &[Op<'c>], steps: &[Op<'c>]) {
+/// Makes the insertions again in another order, in place of the last one, and returns them.
+fn put_together<'c>(rw: &mut Rewriter<'c>, sorted: &[Op<'c>], steps: &[Op<'c>]) -> Vec<Op<'c>> {
     let last = steps[steps.len() - 1];
     rw.set_point(InsertionPoint::Before(last));
-    let mut whole = steps[0].operand(1);
+    let (mut whole, mut made) = (steps[0].operand(1), vec![]);
     for step in sorted {
         let copy = rw.clone_op(*step, |value| value);
         rw.insert(copy);
         rw.set_operand(copy, 1, whole);
         whole = copy.result(0);
+        made.push(copy);
     }
     rw.replace_op(last, &[whole]);
     steps[..steps.len() - 1].iter().rev().for_each(|step| rw.erase(*step));
+    made
 }
