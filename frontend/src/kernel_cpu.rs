@@ -55,6 +55,8 @@ const LINE_ELEMENTS: i64 = 4_096;
 const LONG_ROW: i64 = 512;
 const MANY_TASKS: i64 = 256;
 const MANY_ELEMENTS: i64 = 4 * LINE_ELEMENTS;
+/// Most elements of lines that stay whole beside a longer one that is cut.
+const SHORT_LINE: i64 = 128;
 /// Elements of a line of an image.
 const LINE: i64 = 64;
 
@@ -97,14 +99,24 @@ fn contiguous(loops: &Loops, elements: i64) -> Vec<i64> {
     finish(tile, loops)
 }
 
-/// Tile of an op that transposes: whole lines of each operand, as squares of registers need them.
+/// Tile of an op that transposes: whole lines of each operand, as squares of registers need them; a part of one that is too long beside
+/// short ones.
 fn transposed(dispatch: &Dispatch, loops: &Loops) -> Option<Vec<i64>> {
     let maps = linalg::indexing_maps(dispatch.root)?;
     let lines: BTreeSet<usize> = maps.iter().filter_map(|map| map.dim_positions()?.last().copied()).collect();
-    let elements = lines.iter().map(|d| loops.extents[*d]).fold(1, i64::saturating_mul);
-    let known = loops.extents.iter().all(|extent| *extent > 0);
-    let mut room = TASK_ELEMENTS.checked_div(elements).filter(|room| known && lines.len() > 1 && *room > 0)?;
+    if lines.len() < 2 || !loops.extents.iter().all(|extent| *extent > 0) {
+        return None;
+    }
     let mut tile = loops.extents.clone();
+    let elements = |tile: &[i64]| lines.iter().map(|d| tile[*d]).fold(1, i64::saturating_mul);
+    if elements(&tile) > TASK_ELEMENTS {
+        let longest = *lines.iter().max_by_key(|d| tile[**d])?;
+        let short = elements(&tile) / tile[longest];
+        tile[longest] = Some(short)
+            .filter(|short| *short <= SHORT_LINE)
+            .map(|_| known_tile(tile[longest], TASK_ELEMENTS / short))?;
+    }
+    let mut room = (TASK_ELEMENTS / elements(&tile)).max(1);
     for d in (0..tile.len()).rev().filter(|d| !lines.contains(d)) {
         tile[d] = known_tile(loops.extents[d], room);
         room = (room / tile[d]).max(1);
