@@ -87,11 +87,11 @@ impl<'c> Rewrite<'c, '_> {
         Ok(())
     }
 
-    /// A copy for convolutions. Fusion would make one of bytes a part of them, and take each group of four apart.
+    /// A copy for convolutions, which fusion would make a part of them: they would read a page for each channel, or take each group of
+    /// four bytes apart.
     fn copied(&mut self, plain: Value<'c>, layout: Layout) -> Result<Value<'c>, Diagnostics> {
         let copy = self.copy_of(plain, layout, true)?;
-        let bytes = plain.ty().element().element_size_bytes() == Some(1);
-        for op in copy.defining_op().into_iter().filter(|_| bytes) {
+        if let Some(op) = copy.defining_op() {
             self.rw.set_attr(op, attributes::UNFOLDED, Attr::unit(op.context()));
         }
         Ok(copy)
@@ -108,6 +108,10 @@ impl<'c> Rewrite<'c, '_> {
         }
         let (plain, rank) = (value.ty().shape().unwrap_or_default(), value.ty().shape().map_or(0, |s| s.len()));
         let element = value.ty().element();
+        if parts(&plain).1[1..] == [1, 1] {
+            let stored = layout.shape(&plain);
+            return if into { self.reshaped(value, &plain, &stored) } else { self.reshaped(value, &stored, &plain) };
+        }
         // The plain image with its channels in blocks is a reshape of it.
         let front = rank - 3;
         let (open, inside) = match layout {
@@ -134,6 +138,23 @@ impl<'c> Rewrite<'c, '_> {
         let operands = Operands { inputs: &[source], outputs: &[empty.result(0)] };
         let copy = self.rw.create(generic(loc, operands, &maps, kinds, region))?.result(0);
         if into { Ok(copy) } else { self.closed(copy, value.ty(), front) }
+    }
+
+    /// An image of one pixel with its dimensions in another order: its channels lie as they did.
+    fn reshaped(&mut self, value: Value<'c>, from: &[i64], to: &[i64]) -> Result<Value<'c>, Diagnostics> {
+        let (cx, element) = (self.rw.context(), value.ty().element());
+        let loc = value.defining_op().map_or(Location::unknown(cx), Op::location);
+        let front = value.ty().shape().map_or(0, |plain| plain.len() - 3);
+        let groups = |rank: usize| linalg::groups_around(cx, &(0..=front).collect::<Vec<_>>(), rank);
+        let flat: Vec<i64> = from[..front].iter().copied().chain([from[front..].iter().product()]).collect();
+        let sizes = dynamic_sizes(value, self.rw)?;
+        let collapse = OpSpec::new(ops::tensor::COLLAPSE_SHAPE, loc).operands(&[value]);
+        let flat = self.rw.create(
+            collapse.results(&[Type::tensor(&flat, element, None)]).attr("reassociation", groups(from.len())),
+        )?;
+        let expand = OpSpec::new(ops::tensor::EXPAND_SHAPE, loc).operands(&[flat.result(0)]).operands(&sizes);
+        let expand = expand.results(&[Type::tensor(to, element, None)]).attr("reassociation", groups(to.len()));
+        Ok(self.rw.create(expand.attr("static_output_shape", Attr::dense_i64(cx, to)))?.result(0))
     }
 
     /// A value with one dimension as two.
