@@ -432,7 +432,7 @@ fn is_apart(expr: monopour_ir::AffineExpr, d: usize) -> bool {
 /// The filter of a convolution over images, or of one with windows of one element.
 pub(super) fn filter(op: Op) -> Option<usize> {
     if let Some(found) = products::convolution_loops(op) {
-        return Some(1 - found.input).filter(|_| found.image.len() > 1);
+        return Some(1 - found.input).filter(|_| found.image.len() + found.batch.len() > 1);
     }
     let found = products::contraction_loops(op)?;
     let filter = op.operand(found.lhs);

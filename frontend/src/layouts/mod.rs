@@ -24,6 +24,7 @@
 
 mod filters;
 mod groups;
+mod lines;
 mod rewrite;
 mod wide;
 
@@ -71,6 +72,7 @@ pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Resul
     crate::widen::run(module, weights)?;
     wide::run(module, &mut rw)?;
     groups::unshare(module, &mut rw);
+    lines::run(module, &mut rw)?;
     let decided = groups::decide(module, Some(cpu));
     if !decided.layouts.is_empty() {
         rewrite::run(&decided, weights, &mut rw)?;

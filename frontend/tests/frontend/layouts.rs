@@ -245,6 +245,8 @@ fn tasks_that_transpose_have_whole_lines() {
     let tile = |rows, columns| kernel_text(dispatches(&check(&text(rows, columns), &cpu("x86-64-v4"), 1))[0], "tile");
     assert_eq!(tile(128, 256), "array<i64: 2, 128, 256>");
     assert_ne!(tile(2048, 2048), "array<i64: 1, 2048, 2048>");
+    // A part of long lines beside short ones, and not two channels of all.
+    assert_eq!(tile(32, 16384), "array<i64: 1, 32, 2048>");
 }
 
 /// An image of bytes is copied once, and not by the convolution that reads it in groups of four channels.
@@ -348,4 +350,106 @@ fn volumes_keep_their_layout() {
     );
     let (images, filters) = laid_out(&text, "x86-64-v4");
     assert_eq!((images, filters), (vec![vec![64, 8, 14, 14]], vec![vec![64, 64, 3, 3, 3]]));
+}
+
+/// A generic of a product's body over f32, with its result.
+fn product(name: &str, (loops, maps): (&str, [&str; 3]), ins: &str, out: &str) -> String {
+    let sums = loops.split(", ").filter(|l| !maps[2].split(", ").any(|o| o == *l)).count();
+    let parallel = loops.split(", ").count() - sums;
+    let kinds = [vec!["\"parallel\""; parallel], vec!["\"reduction\""; sums]].concat().join(", ");
+    let maps = maps.map(|to| format!("affine_map<({loops}) -> ({to})>")).join(", ");
+    format!(
+        "  %{name}e = tensor.empty() : {out}
+  %{name}f = linalg.fill ins(%zero : f32) outs(%{name}e : {out}) -> {out}
+  %{name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}} ins({ins}) outs(%{name}f : {out}) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  }} -> {out}\n"
+    )
+}
+
+/// Lines are images of one row: two convolutions of lines, the ReLU and the pad between them.
+#[test]
+fn lines_have_channels_in_blocks() {
+    let conv = |places: &'static str| ("o, x, c, j", [places, "o, c, j", "o, x"]);
+    let text = format!(
+        "func.func @main(%x: tensor<64x1001xf32>) -> tensor<64x500xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense_resource<w> : tensor<64x64x3xf32>
+  %v = arith.constant dense_resource<v> : tensor<64x64x3xf32>
+{}  %re = tensor.empty() : tensor<64x999xf32>
+  %r = linalg.generic {{indexing_maps = [affine_map<(c, x) -> (c, x)>, affine_map<(c, x) -> (c, x)>], iterator_types = [\"parallel\", \"parallel\"]}} ins(%p : tensor<64x999xf32>) outs(%re : tensor<64x999xf32>) {{
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.maximumf %a, %zero : f32
+    linalg.yield %s : f32
+  }} -> tensor<64x999xf32>
+  %d = tensor.pad %r low[0, 1] high[0, 1] {{
+  ^bb0(%c: index, %y: index):
+    tensor.yield %zero : f32
+  }} : tensor<64x999xf32> to tensor<64x1001xf32>
+{}  return %q : tensor<64x500xf32>
+}}
+{{-# dialect_resources: {{ builtin: {{ w: \"0x04000000{weights}\", v: \"0x04000000{weights}\" }} }} #-}}",
+        product("p", conv("c, x + j"), "%x, %w : tensor<64x1001xf32>, tensor<64x64x3xf32>", "tensor<64x999xf32>"),
+        product("q", conv("c, x * 2 + j"), "%d, %v : tensor<64x1001xf32>, tensor<64x64x3xf32>", "tensor<64x500xf32>"),
+        weights = "0000803F".repeat(64 * 64 * 3),
+    );
+    let (images, filters) = laid_out(&text, "x86-64-v4");
+    let lines = |places: i64| vec![2, 1, places, 32];
+    // The copies of the argument and of the result are the first and the last.
+    assert_eq!(images, [lines(1001), lines(999), lines(999), lines(500), vec![2, 32, 1, 500]]);
+    assert_eq!(filters.iter().filter(|shape| **shape == [2, 2, 3, 32, 32]).count(), 2, "{filters:?}");
+    // Of 16 channels a convolution gains less than the copies cost.
+    let (images, _) = laid_out(&text.replace("64x64", "16x16").replace("64x", "16x"), "x86-64-v4");
+    assert!(images.iter().all(|shape| shape.len() == 2), "{images:?}");
+}
+
+/// The channels of an image of one pixel lie in the same order in each layout: it is no copy.
+#[test]
+fn images_of_one_pixel_are_reshaped() {
+    let conv = ("o, y, x, c, i, j", ["c, y + i, x + j", "o, c, i, j", "o, y, x"]);
+    let text = format!(
+        "func.func @main(%x: tensor<64x3x3xf32>) -> tensor<64x1x1xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense_resource<w> : tensor<64x64x3x3xf32>
+  %v = arith.constant dense_resource<v> : tensor<64x64xf32>
+{}{}  return %q : tensor<64x1x1xf32>
+}}
+{{-# dialect_resources: {{ builtin: {{ w: \"0x04000000{}\", v: \"0x04000000{}\" }} }} #-}}",
+        product("p", conv, "%x, %w : tensor<64x3x3xf32>, tensor<64x64x3x3xf32>", "tensor<64x1x1xf32>"),
+        product(
+            "q",
+            ("o, y, x, c", ["c, y, x", "o, c", "o, y, x"]),
+            "%p, %v : tensor<64x1x1xf32>, tensor<64x64xf32>",
+            "tensor<64x1x1xf32>"
+        ),
+        "0000803F".repeat(64 * 64 * 9),
+        "0000803F".repeat(64 * 64),
+    );
+    let (images, _) = laid_out(&text, "x86-64-v4");
+    assert_eq!(images, [vec![2, 1, 1, 32], vec![2, 1, 1, 32]], "the convolution and the product, and no copy");
+}
+
+/// A large plain image is copied to blocks once, and not read by the convolution from one page for each channel.
+#[test]
+fn large_plain_images_are_copied_before_their_convolution() {
+    let conv = ("o, y, x, c, i, j", ["c, y + i, x + j", "o, c, i, j", "o, y, x"]);
+    let text = format!(
+        "func.func @main(%x: tensor<64x58x58xf32>) -> tensor<64x56x56xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense_resource<w> : tensor<64x64x3x3xf32>
+{}  return %p : tensor<64x56x56xf32>
+}}
+{{-# dialect_resources: {{ builtin: {{ w: \"0x04000000{}\" }} }} #-}}",
+        product("p", conv, "%x, %w : tensor<64x58x58xf32>, tensor<64x64x3x3xf32>", "tensor<64x56x56xf32>"),
+        "0000803F".repeat(64 * 64 * 9),
+    );
+    let imported = import_text(&text).expect("imports");
+    let mut weights = imported.weights;
+    let cpu_of = CpuTarget::parse("x86-64-v4").expect("a known CPU");
+    layouts::run(&imported.module, &mut weights, &cpu_of).expect("lays out");
+    let module = compile_module(imported.module, &cpu("x86-64-v4"));
+    assert_eq!(dispatches(&module).len(), 2, "the copy, and the convolution with the copy of its result");
 }
