@@ -19,6 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+mod constants;
 mod copies;
 mod emit;
 mod legal_ir;

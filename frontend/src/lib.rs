@@ -4,6 +4,7 @@
 //!
 //! * [`import`]: a model file to canonical linalg, weights mapped; one file per step, in the order of `import/mod.rs`.
 //! * [`onnx`]: ONNX models as such a module, for [`import`].
+//! * [`computed_constants`]: what is computed of constants alone, for whoever computes it once.
 //! * [`fuse`]: elementwise fusion and dispatches. `siblings`, `several_results`: ops that read one value, or
 //!   what one of them makes, as one op (`joined_op`);
 //!   `side_by_side`: products of one input as one op, for GPUs;
@@ -42,6 +43,7 @@ mod block_graph;
 pub mod borders;
 mod channel_lanes;
 pub mod collapse_lines;
+pub mod computed_constants;
 mod computed_tables;
 mod deviation;
 mod dispatch;

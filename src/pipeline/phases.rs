@@ -1,7 +1,7 @@
 //! The phases, in order: each takes the stage before it and returns the next.
 
 use super::stages::{Model, OnMemrefs, OnTensors, Outlined, Planned, Scheduled, Source, Tiled};
-use super::{Job, copies, signature};
+use super::{Job, constants, copies, signature};
 use crate::options::{Strategy, TargetDescription};
 use monopour_bufferize::{
     Options, Stats, Strategy as Footprints, eliminate_empty_tensors, improve, order_dispatches, run_one_shot,
@@ -28,10 +28,12 @@ pub(super) fn import<'c>(job: &mut Job<'c, '_>, source: Source<'_>) -> Result<On
         Source::Mlir { bytes, file } => frontend::import::run(job.cx, bytes, file, &options)?,
         Source::Mapped { map, file } => frontend::import::run_mapped(job.cx, map, file, &options)?,
         Source::Onnx(model) => frontend::import::run_onnx(job.cx, model, &options)?,
+        Source::Constants { bytecode, weights } => return constants::import(job.cx, bytecode, weights.clone()),
     };
     let host = imported.module.symbol(&imported.entry).expect("the entry is a function of the module");
     let signature = signature::of(host, imported.sizes)?;
-    let model = Model { module: imported.module, entry: imported.entry, signature, weights: imported.weights };
+    let mut model = Model { module: imported.module, entry: imported.entry, signature, weights: imported.weights };
+    constants::compute(&mut model, job.options)?;
     Ok(OnTensors { model })
 }
 

@@ -20,6 +20,8 @@ pub(super) enum Source<'a> {
     Mapped { map: &'a Arc<Map>, file: &'a str },
     /// An open ONNX file.
     Onnx(&'a onnx::Model),
+    /// What a model computes of constants alone: bytecode of linalg on tensors, and the model's weights.
+    Constants { bytecode: &'a [u8], weights: &'a WeightTable },
 }
 
 /// The module, and facts about the model from import on.

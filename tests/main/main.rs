@@ -7,6 +7,7 @@ mod barriers;
 mod block_weights;
 mod checks;
 mod cli;
+mod computed_constants;
 mod convolutions;
 mod copies;
 mod counts;

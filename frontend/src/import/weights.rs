@@ -75,12 +75,16 @@ impl WeightTable {
         ty: Type<'c>,
         bytes: Vec<u8>,
     ) -> Option<Attr<'c>> {
-        let Some(source) = from.resource_name() else {
-            let hex: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-            return Attr::parse(ty.context(), &format!("dense<\"0x{hex}\"> : {ty}"));
-        };
+        match from.resource_name() {
+            Some(source) => self.add(&format!("{prefix}_{source}"), dtype, ty, bytes),
+            None => inline(ty, &bytes),
+        }
+    }
+
+    /// A constant of these elements: a weight of about this name.
+    pub(crate) fn add<'c>(&mut self, name: &str, dtype: DType, ty: Type<'c>, bytes: Vec<u8>) -> Option<Attr<'c>> {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let mut name: String = prefix.chars().chain(['_']).chain(source.chars()).map(plain).collect();
+        let mut name: String = name.chars().map(plain).collect();
         loop {
             let attr = Attr::parse(ty.context(), &format!("dense_resource<{name}> : {ty}"))?;
             let key = attr.resource_name()?;
@@ -91,6 +95,7 @@ impl WeightTable {
             name.push('_');
         }
     }
+
     /// Number of weights.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -99,6 +104,12 @@ impl WeightTable {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// A constant whose elements are part of the module.
+fn inline<'c>(ty: Type<'c>, bytes: &[u8]) -> Option<Attr<'c>> {
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+    Attr::parse(ty.context(), &format!("dense<\"0x{hex}\"> : {ty}"))
 }
 
 /// The values of resources that lie in the module's own file, `ranges` of it by key. Those of another size or type have
