@@ -4,8 +4,8 @@ use super::groups::{Decided, channel_loop};
 use super::{Layout, parts};
 use crate::collapse_lines::{collapsed, dynamic_sizes, expanded};
 use crate::import::WeightTable;
-use crate::linalg;
 use crate::narrow::constants::{constant, permuted};
+use crate::{linalg, products};
 use monopour_contract::attributes;
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types, iterator_types_attr};
@@ -70,6 +70,9 @@ impl<'c> Rewrite<'c, '_> {
                 self.layouts.remove(value);
             } else if !plain.is_empty() {
                 let copy = self.copy_of(*value, *layout, false)?;
+                if plain.iter().any(|u| reads_windows(u.op)) {
+                    self.keep(copy);
+                }
                 plain.into_iter().for_each(|u| self.rw.set_operand(u.op, u.index, copy));
             }
         }
@@ -91,10 +94,19 @@ impl<'c> Rewrite<'c, '_> {
     /// four bytes apart.
     fn copied(&mut self, plain: Value<'c>, layout: Layout) -> Result<Value<'c>, Diagnostics> {
         let copy = self.copy_of(plain, layout, true)?;
-        if let Some(op) = copy.defining_op() {
+        self.keep(copy);
+        Ok(copy)
+    }
+
+    /// Keeps fusion from making a copy a part of what reads it.
+    fn keep(&mut self, mut copy: Value<'c>) {
+        let reshapes = |op: &Op| op.is(ops::tensor::COLLAPSE_SHAPE) || op.is(ops::tensor::EXPAND_SHAPE);
+        while let Some(op) = copy.defining_op().filter(reshapes) {
+            copy = op.operand(0);
+        }
+        if let Some(op) = copy.defining_op().filter(|op| linalg::is_data_movement(*op)) {
             self.rw.set_attr(op, attributes::UNFOLDED, Attr::unit(op.context()));
         }
-        Ok(copy)
     }
 
     /// A copy of a value in its layout, which it has not yet (`into`), or out of it.
@@ -414,6 +426,16 @@ impl<'c> Renaming<'c, '_> {
             _ => vec![new],
         };
         map.results().into_iter().zip(renamed.results()).map(of).collect()
+    }
+}
+
+/// Whether an op, or what reads a reshape, reads windows of an image: elements several times.
+fn reads_windows(op: Op) -> bool {
+    match op.name() {
+        ops::tensor::EXPAND_SHAPE | ops::tensor::COLLAPSE_SHAPE => {
+            op.result(0).uses().into_iter().any(|used| reads_windows(used.op))
+        }
+        _ => products::convolution_loops(op).is_some(),
     }
 }
 

@@ -453,3 +453,44 @@ fn large_plain_images_are_copied_before_their_convolution() {
     let module = compile_module(imported.module, &cpu("x86-64-v4"));
     assert_eq!(dispatches(&module).len(), 2, "the copy, and the convolution with the copy of its result");
 }
+
+/// What a convolution of narrow groups reads of channels in blocks is copied once, and not gathered by it.
+#[test]
+fn groups_read_a_copy_of_channels_in_blocks() {
+    let text = format!(
+        "func.func @main(%x: tensor<64x30x30xf32>) -> tensor<8x8x26x26xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense_resource<w> : tensor<64x64x3x3xf32>
+  %v = arith.constant dense_resource<v> : tensor<8x8x8x3x3xf32>
+{}  %g = tensor.expand_shape %p [[0, 1], [2], [3]] output_shape [8, 8, 28, 28] : tensor<64x28x28xf32> into tensor<8x8x28x28xf32>
+{}  return %q : tensor<8x8x26x26xf32>
+}}
+{{-# dialect_resources: {{ builtin: {{ w: \"0x04000000{}\", v: \"0x04000000{}\" }} }} #-}}",
+        product(
+            "p",
+            ("o, y, x, c, i, j", ["c, y + i, x + j", "o, c, i, j", "o, y, x"]),
+            "%x, %w : tensor<64x30x30xf32>, tensor<64x64x3x3xf32>",
+            "tensor<64x28x28xf32>"
+        ),
+        product(
+            "q",
+            ("g, o, y, x, c, i, j", ["g, c, y + i, x + j", "g, o, c, i, j", "g, o, y, x"]),
+            "%g, %v : tensor<8x8x28x28xf32>, tensor<8x8x8x3x3xf32>",
+            "tensor<8x8x26x26xf32>"
+        ),
+        "0000803F".repeat(64 * 64 * 9),
+        "0000803F".repeat(64 * 8 * 9),
+    );
+    let imported = import_text(&text).expect("imports");
+    let mut weights = imported.weights;
+    let cpu_of = CpuTarget::parse("x86-64-v4").expect("a known CPU");
+    layouts::run(&imported.module, &mut weights, &cpu_of).expect("lays out");
+    let copies = |module: &Module| {
+        let generics = module.op().find_all("linalg.generic").into_iter();
+        generics.filter(|op| op.attr("monopour.unfolded").is_some()).count()
+    };
+    let count = copies(&imported.module);
+    let module = compile_module(imported.module, &cpu("x86-64-v4"));
+    // The copy of the argument, the convolution with the copy of its result, and that of groups.
+    assert_eq!((count, dispatches(&module).len()), (2, 3));
+}
