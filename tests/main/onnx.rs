@@ -124,6 +124,44 @@ fn norms_in_weights_have_the_values_of_norms() {
     }
 }
 
+/// Taps that meet padding alone are no part of a filter of known numbers, but where one of them is infinite.
+#[test]
+fn taps_of_padding_are_left_out() {
+    let ([height, width], [down, across]) = ([3_i64, 4], [3_i64, 2]);
+    let image: Vec<f32> = (0..height * width).map(|v| v as f32 + 1.0).collect();
+    for (corner, is_cut) in [(0.5, true), (f32::INFINITY, false)] {
+        let filter: Vec<f32> = (0..9).map(|tap| if tap == 0 { corner } else { tap as f32 - 3.0 }).collect();
+        let pads = [down, across, down, across];
+        let conv = node("Conv(x, w) -> y", &[("dilations", &[down, across]), ("pads", &pads)]);
+        let inputs = vec![input("x", DataType::F32, &["1", "1", "3", "4"])];
+        let proto = model(inputs, vec![conv], vec![floats("w", &[1, 1, 3, 3], &filter)], "y");
+        let options = CompileOptions { dump_after: vec!["import".to_owned()], ..CompileOptions::default() };
+        let options = CompileOptions { targets: vec![Monopour::cpu().target().clone()], ..options };
+        let read = Model::from_bytes(&proto.encode_to_vec(), "m.onnx", Path::new("")).unwrap_or_else(|e| panic!("{e}"));
+        let dumps = compile_onnx(&read, &options).unwrap_or_else(|e| panic!("{e}")).report.dumps;
+        assert_eq!(dumps[0].text.contains("tensor<3x8xf32>"), is_cut, "rows are not padded: {}", dumps[0].text);
+        let sum = |at: i64| {
+            let taps = (0..9).map(|tap| (at / width + (tap / 3 - 1) * down, at % width + (tap % 3 - 1) * across, tap));
+            let read = |(y, x): (i64, i64)| {
+                if (0..height).contains(&y) && (0..width).contains(&x) { image[(y * width + x) as usize] } else { 0.0 }
+            };
+            taps.map(|(y, x, tap)| f64::from(read((y, x)) * filter[tap as usize])).sum::<f64>()
+        };
+        let expected: Vec<f64> = (0..height * width).map(sum).collect();
+        if is_cut {
+            check(&proto, &[from_f32(&[1, 1, 3, 4], &image)], &[1, 1, 3, 4], &expected);
+        } else {
+            assert!(expected.iter().all(|value| value.is_nan()), "{expected:?}");
+            let run = Monopour::cpu().run_program(
+                compile_onnx(&read, &options).unwrap_or_else(|e| panic!("{e}")).program,
+                &[from_f32(&[1, 1, 3, 4], &image)],
+            );
+            let found = run.unwrap_or_else(|e| panic!("{e}")).outputs[0].to_f64();
+            assert!(found.iter().all(|value| value.is_nan()), "{found:?}");
+        }
+    }
+}
+
 #[test]
 fn a_transposed_convolution_spreads_its_image() {
     let nodes = vec![node("ConvTranspose(x, w) -> y", &[("strides", &[2]), ("pads", &[1, 0])])];

@@ -2,8 +2,10 @@
 
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
+use crate::onnx::tensor::Tensor;
 use crate::onnx::{Builder, Expr, Failure, NodeContext, Registry, Results, fold};
 use monopour_ir::ops;
+use std::rc::Rc;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("Conv", 1, conv, "");
@@ -95,6 +97,40 @@ impl Windows {
         b.padded(x, &[&plain[..], &self.before].concat(), &[&plain[..], &self.after].concat(), number)
     }
 
+    /// Windows and a filter of known numbers without the first and last taps that meet padding alone, as those of DeepLab's dilated
+    /// convolutions on small images do; `None` where there are none.
+    fn without_taps_of_padding<'c>(&self, image: &[Dim], filter: &Operand<'c>) -> Option<(Self, Operand<'c>)> {
+        let mut cut = self.clone();
+        let mut first = vec![0; self.kernel.len()];
+        for (d, size) in image.iter().enumerate() {
+            let constants = [size, &self.before[d], &self.after[d], &self.count[d]].map(Dim::as_constant);
+            let [Some(size), Some(before), Some(after), Some(count)] = constants else { continue };
+            let (step, taps) = (self.dilations[d], 0..self.kernel[d]);
+            let meets = |tap: &i64| {
+                (0..count).any(|window| (0..size).contains(&(window * self.strides[d] + tap * step - before)))
+            };
+            let Some((from, to)) = taps.clone().find(meets).zip(taps.rev().find(meets)) else { continue };
+            let (before, after) = (before - from * step, after - (self.kernel[d] - 1 - to) * step);
+            if before >= 0 && after >= 0 {
+                (cut.before[d], cut.after[d]) = (before.into(), after.into());
+                (first[d], cut.kernel[d]) = (from, to + 1 - from);
+            }
+        }
+        let tensor = filter.tensor().filter(|_| cut.kernel != self.kernel)?;
+        // An infinite weight makes NaNs of padding.
+        if !tensor.to_f64()?.into_iter().all(f64::is_finite) {
+            return None;
+        }
+        let strides = fold::strides(&tensor.shape);
+        let offset = first.iter().zip(&strides[2..]).map(|(tap, stride)| tap * stride).sum();
+        let shape = [&tensor.shape[..2], &cut.kernel].concat();
+        let width = tensor.dtype.size_bytes()?;
+        let elements =
+            fold::positions(&shape, &strides, offset).map(|at| tensor.data.bytes().get(at * width..(at + 1) * width));
+        let bytes = elements.collect::<Option<Vec<_>>>()?.concat();
+        Some((cut, Operand::constant(Rc::new(Tensor::new(tensor.dtype, shape, bytes)))))
+    }
+
     /// The index of an image in terms of the loops over windows and within one.
     pub fn index(&self, d: usize, window: usize, within: usize) -> Expr {
         Expr::Sum(vec![(window, self.strides[d]), (within, self.dilations[d])], 0)
@@ -132,8 +168,10 @@ fn conv<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
         return Err("its image and filter are not of one type and rank, at least 3".into());
     }
     let windows = Windows::of(cx, kernel(cx, w)?, &x.shape[2..])?;
+    let cut = windows.without_taps_of_padding(&x.shape[2..], w);
+    let (windows, w) = cut.as_ref().map_or((&windows, w), |(windows, w)| (windows, w));
     let padded = windows.pad(b, x, 0.0)?;
-    let result = convolve(b, &padded, w, &windows, cx.int("group", 1)?)?;
+    let result = convolve(b, &padded, w, windows, cx.int("group", 1)?)?;
     Ok(vec![add_bias(b, result, cx.optional(2))?])
 }
 
