@@ -13,6 +13,7 @@ mod instructions;
 mod kernels;
 mod lookups;
 mod math;
+mod near;
 mod objects;
 mod panels;
 mod past_caches;

@@ -2,6 +2,7 @@
 
 use super::emit::{Emit, Position, Width};
 use super::instructions;
+use super::near;
 use super::nest::Nest;
 use monopour_ir::ops;
 use monopour_ir::{Op, Type, Value};
@@ -103,14 +104,18 @@ fn gather<'c>(e: &mut Emit<'c>, op: Op<'c>, place: Place<'c, '_>, operands: &[Va
         let first = e.position(place.at[place.dim]);
         return e.op(ops::vector::LOAD, &[&operands[..operands.len() - 1], &[first]].concat(), ty);
     }
-    let parts: Vec<Value> = (0..width)
-        .map(|lane| {
-            let here = |v: &Value<'c>| if v.ty().is_vector() { e.lanes(*v, lane, 1) } else { *v };
-            let operands: Vec<Value> = operands.iter().map(here).collect();
-            e.op(ops::memref::LOAD, &operands, element)
-        })
-        .collect();
-    e.op(ops::vector::FROM_ELEMENTS, &parts, ty)
+    let each = |e: &mut Emit<'c>| {
+        let parts: Vec<Value> = (0..width)
+            .map(|lane| {
+                let here = |v: &Value<'c>| if v.ty().is_vector() { e.lanes(*v, lane, 1) } else { *v };
+                let operands: Vec<Value> = operands.iter().map(here).collect();
+                e.op(ops::memref::LOAD, &operands, element)
+            })
+            .collect();
+        e.op(ops::vector::FROM_ELEMENTS, &parts, ty)
+    };
+    let alone = varying == 1 && unit && operands.last().is_some_and(|v| v.ty().is_vector());
+    near::gather(e, operands, (width, ty), alone, &each).unwrap_or_else(|| each(e))
 }
 
 /// Whether a value is the position along the vector loop.

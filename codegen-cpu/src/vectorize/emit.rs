@@ -513,19 +513,35 @@ impl<'c> Emit<'c> {
         then: &mut dyn FnMut(&mut Self),
         otherwise: &mut dyn FnMut(&mut Self),
     ) {
+        let nothing = |e: &mut Self, body: &mut dyn FnMut(&mut Self)| {
+            body(e);
+            None
+        };
+        self.branch(condition, &[], &mut |e| nothing(e, then), &mut |e| nothing(e, otherwise));
+    }
+
+    /// `scf.if` with at most one result, of this type.
+    pub(super) fn branch(
+        &mut self,
+        condition: Value<'c>,
+        ty: &[Type<'c>],
+        then: &mut dyn FnMut(&mut Self) -> Option<Value<'c>>,
+        otherwise: &mut dyn FnMut(&mut Self) -> Option<Value<'c>>,
+    ) -> Op<'c> {
         let outside = self.b.point();
-        let mut region = |body: &mut dyn FnMut(&mut Self)| {
+        let mut region = |body: &mut dyn FnMut(&mut Self) -> Option<Value<'c>>| {
             let block = Block::new(&[]);
             self.b.set_point(InsertionPoint::End(block));
-            body(self);
-            self.create(OpSpec::new(ops::scf::YIELD, self.loc));
+            let value = body(self);
+            self.create(OpSpec::new(ops::scf::YIELD, self.loc).operands(value.as_slice()));
             let region = Region::new();
             region.append(block);
             region
         };
         let (then, otherwise) = (region(then), region(otherwise));
         self.b.set_point(outside);
-        self.create(OpSpec::new(ops::scf::IF, self.loc).operands(&[condition]).region(then).region(otherwise));
+        let spec = OpSpec::new(ops::scf::IF, self.loc).operands(&[condition]).results(ty);
+        self.create(spec.region(then).region(otherwise))
     }
 
     /// The whole loop, one iteration at a time.

@@ -36,12 +36,16 @@ pub(super) struct Forms {
     has_scale: bool,
     /// Lanes of the registers for that of divisions.
     quotients: Option<Width>,
+    /// Floats of a register that are put in any order by the numbers in another one.
+    pub(super) permuted: Option<Width>,
 }
 
 impl Forms {
     pub(super) fn of(cpu: &CpuTarget) -> Self {
         let divides = cpu.has("fma") && cpu.arch == "x86_64";
-        Self { has_scale: has(cpu), quotients: divides.then_some(i64::from(cpu.vector_bits) / 32) }
+        let floats = i64::from(cpu.vector_bits) / 32;
+        let permuted = has(cpu) || cpu.vector_bits == 256 && cpu.has("avx2");
+        Self { has_scale: has(cpu), quotients: divides.then_some(floats), permuted: permuted.then_some(floats) }
     }
 }
 

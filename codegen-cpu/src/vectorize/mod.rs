@@ -43,6 +43,7 @@ mod form;
 mod instructions;
 mod lookups;
 mod merge;
+mod near;
 mod nest;
 mod pack;
 mod past_caches;
