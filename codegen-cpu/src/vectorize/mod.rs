@@ -26,7 +26,7 @@
 //! instructions) and `tiles` (AMX), `windows` (small ones, written out), `few_bits`, `lookups` and `block_dots` (numbers of few
 //! bits), `rows` (each through all ops before the next), `ahead` and `columns` (what is fetched early), `past_caches` (results too
 //! large for them), `flat` (lines as one), `merge` (fills and epilogues), `segments` (parts of loops), `body`, `combine` and `emit`
-//! (builders), `instructions` (exp on AVX-512, divisions).
+//! (builders), `instructions` (exp on AVX-512, divisions), `near` (elements of a line by their places).
 
 mod ahead;
 mod block_dots;

@@ -18,7 +18,7 @@
 //! values of those that gain. Weights get their layout here, once.
 //!
 //! Requires: what [`crate::import`] ensures. Ensures: the same; signatures keep their types.
-//! Images of 16-bit floats, and rows that meet constant weights, are stored as f32 (`wide`).
+//! Images of 16-bit floats, and rows that meet constant weights, are stored as f32 (`wide`); lines get a row (`lines`).
 //! Limits: known sizes but of batches, constant filters, integers, and floats of 32 bits and more. Everything that is not known
 //! to follow (returns, reshapes, calls, nested regions) reads a copy in the old layout.
 
