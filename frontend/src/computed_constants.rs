@@ -120,7 +120,20 @@ impl<'c> Known<'c> {
         all.iter().flat_map(|op| op.results()).filter(|value| found.contains(value)).collect()
     }
 
+    /// Whether a constant would be worth its bytes, and no value on the way would be that takes fewer: weights that are quantised
+    /// and dequantised stay in their few bits.
     fn is_worthwhile(&self, value: Value<'c>) -> bool {
+        let sizes = |value: Value| Some((elements(value)?, value.ty().static_size_bytes()?));
+        let Some((count, bytes)) = sizes(value).filter(|_| self.takes_no_more(value)) else { return false };
+        let computed = cone(value).into_iter().filter(|op| !op.is(ops::arith::CONSTANT)).flat_map(|op| op.results());
+        let is_narrower = |other: Value<'c>| {
+            let is_choice = other.ty().element().integer_width() == Some(1);
+            !is_choice && sizes(other).is_some_and(|(n, b)| n == count && b < bytes) && self.takes_no_more(other)
+        };
+        !computed.into_iter().any(is_narrower)
+    }
+
+    fn takes_no_more(&self, value: Value<'c>) -> bool {
         let plain = value.ty().as_tensor().is_some_and(|ty| ty.encoding.is_none());
         let known = DType::parse(&value.ty().element().to_string()).and(value.ty().static_size_bytes());
         let Some(bytes) = known.filter(|bytes| plain && *bytes > 0) else { return false };
@@ -177,6 +190,10 @@ fn cone<'c>(value: Value<'c>) -> HashSet<Op<'c>> {
         }
     }
     cone
+}
+
+fn elements(value: Value) -> Option<i64> {
+    value.ty().shape()?.into_iter().try_fold(1, i64::checked_mul)
 }
 
 /// The op of the block of `beside` that an op is, or is inside of.

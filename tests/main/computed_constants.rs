@@ -3,6 +3,7 @@
 use crate::backend::from_runtime;
 use crate::host::{devices, evaluated, f32s, ramp, run};
 use monopour::runtime::HostTensor;
+use monopour::{CompileOptions, compile as compile_program};
 use monopour_testkit::approx::{Tolerance, compare};
 
 const NOTHING: [&str; 2] = [""; 2];
@@ -97,4 +98,49 @@ fn weights_of_bytes_stay_bytes() {
     let widen = "%f = arith.sitofp %v : i8 to f32";
     let counts = check(&normalised((&format!("dense<\"0x{bytes}\">"), widen), NOTHING), &rows());
     assert!(counts.iter().all(|(dispatches, bytes)| *dispatches > 1 && *bytes < 4 * 32 * 64), "{counts:?}");
+}
+
+/// Weights that the graph rounds to bytes and widens again are stored as those bytes.
+#[test]
+fn rounded_weights_are_stored_as_they_were_rounded() {
+    let text = format!(
+        r#"#w = affine_map<(n, k) -> (n, k)>
+func.func @main(%x: tensor<8x64xf32>) -> tensor<8x32xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %scale = arith.constant 0.5 : f32
+  %stored = arith.constant {} : tensor<32x64xf32>
+  %be = tensor.empty() : tensor<32x64xi8>
+  %bytes = linalg.generic {{indexing_maps = [#w, #w], iterator_types = ["parallel", "parallel"]}} ins(%stored : tensor<32x64xf32>) outs(%be : tensor<32x64xi8>) {{
+  ^bb0(%v: f32, %o: i8):
+    %d = arith.divf %v, %scale : f32
+    %r = math.roundeven %d : f32
+    %i = arith.fptosi %r : f32 to i8
+    linalg.yield %i : i8
+  }} -> tensor<32x64xi8>
+  %we = tensor.empty() : tensor<32x64xf32>
+  %weights = linalg.generic {{indexing_maps = [#w, #w], iterator_types = ["parallel", "parallel"]}} ins(%bytes : tensor<32x64xi8>) outs(%we : tensor<32x64xf32>) {{
+  ^bb0(%v: i8, %o: f32):
+    %f = arith.sitofp %v : i8 to f32
+    %m = arith.mulf %f, %scale : f32
+    linalg.yield %m : f32
+  }} -> tensor<32x64xf32>
+  %pe = tensor.empty() : tensor<8x32xf32>
+  %p = linalg.fill ins(%zero : f32) outs(%pe : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %r = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}} ins(%x, %weights : tensor<8x64xf32>, tensor<32x64xf32>) outs(%p : tensor<8x32xf32>) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  }} -> tensor<8x32xf32>
+  return %r : tensor<8x32xf32>
+}}"#,
+        f32_weights()
+    );
+    check(&text, &rows());
+    for (_, target) in devices() {
+        let options = CompileOptions { targets: vec![target], ..CompileOptions::default() };
+        let program = compile_program(text.as_bytes(), "test.mlir", &options).unwrap_or_else(|e| panic!("{e}")).program;
+        let bytes: u64 = program.constants.iter().filter_map(|constant| constant.size_bytes()).sum();
+        assert!(bytes <= 2 * 32 * 64, "{bytes}");
+    }
 }
