@@ -19,8 +19,10 @@ fn windows_that_rows_share() {
             }
             cases.push(Case::new(&loops, "c,2h+i,2w+j i,j c,h,w", MAX, |x, o| o.max(x[0])).filled());
             cases.push(Case::new(&loops, "c,h+i,w+j i,j c,h,w", MAX, |x, o| o.max(x[0])));
-            let behind = [('h', h), ('w', w), ('c', 16), ('I', i), ('J', j)];
-            cases.push(Case::new(&behind, "h+i,w+j,c i,j,c h,w,c", PRODUCT, product).filled());
+            for channels in [16, 40] {
+                let behind = [('h', h), ('w', w), ('c', channels), ('I', i), ('J', j)];
+                cases.push(Case::new(&behind, "h+i,w+j,c i,j,c h,w,c", PRODUCT, product).filled());
+            }
             // Steps in another order than the elements that they read.
             let turned = [('c', 2), ('h', h), ('w', w), ('J', j), ('I', i)];
             cases.push(Case::new(&turned, "c,h+i,w+j c,i,j c,h,w", PRODUCT, product).filled());
@@ -39,6 +41,23 @@ fn vectors_of_overlapping_windows_are_loaded_once() {
     };
     // Three of each of the lines that one, four and eight rows read.
     assert_eq!((loads(4), loads(8)), (3 * 6, 3 * 10));
+}
+
+/// The steps of a window over channels that fill no block of registers are written out, and their sum is in registers: each vector of the
+/// result is written once.
+#[test]
+fn windows_of_ragged_channels_are_summed_in_registers() {
+    let sum = |x: &[f32], o: f32| o + x[0] * x[1];
+    for channels in [32, 72, 120] {
+        let loops = [('h', 4), ('w', 28), ('c', channels), ('I', 3), ('J', 3)];
+        let ir = optimized(&Case::new(&loops, "h+i,w+j,c i,j,c h,w,c", PRODUCT, sum).filled());
+        let count = |op: &str| ir.lines().filter(|line| line.contains(op) && line.contains("<32 x float>")).count();
+        let (products, stores) = (count(" = fmul "), count("store <32 x float>"));
+        assert!(
+            stores > 0 && products == 9 * stores,
+            "{channels} channels: {products} products, {stores} stores\n{ir}"
+        );
+    }
 }
 
 /// Lines of an image are shorter than a square of registers, whole images are not: turned by squares, whatever the rest.

@@ -18,7 +18,7 @@ use super::choose::{Choice, Declined, choose};
 use super::emit::{Emit, Position, WIDE_ELEMENT_BYTES, Width, element_bytes};
 use super::form::Form;
 use super::nest::{Access, Nest, Operand, Range};
-use monopour_ir::ops;
+use monopour_ir::{LinearForm, ops};
 use monopour_program::CpuTarget;
 
 /// Rows of the matrix read side by side: few enough for the prefetcher, and enough that the result's traffic does not count.
@@ -66,9 +66,14 @@ struct Shape {
 }
 
 impl Shape {
-    /// `None` if no matrix has rows that are longer than a vector, or there are several loops over rows.
+    /// `None` if no matrix has rows that are longer than a vector, there are several loops over rows, or windows slide over what is read.
     fn of(nest: &Nest, choice: &Choice) -> Option<Self> {
         let long = |d: &usize| *d != choice.dim && nest.loops[*d].extent != Some(1);
+        // What windows read again stays in the first-level cache, and their sums in registers.
+        let slides = |s: &LinearForm| (0..nest.loops.len()).filter(|d| s.factors[*d] != 0 && long(d)).count() > 1;
+        if nest.inputs.iter().any(|o| o.subscripts.iter().any(slides)) {
+            return None;
+        }
         let (reductions, parallel): (Vec<usize>, Vec<usize>) =
             (0..nest.loops.len()).filter(long).partition(|d| nest.loops[*d].reduction);
         let depth = *reductions.last()?;
