@@ -100,25 +100,30 @@ impl Windows {
     /// Windows and a filter of known numbers without the first and last taps that meet padding alone, as those of DeepLab's dilated
     /// convolutions on small images do; `None` where there are none.
     fn without_taps_of_padding<'c>(&self, image: &[Dim], filter: &Operand<'c>) -> Option<(Self, Operand<'c>)> {
+        let tensor = filter.tensor().filter(|tensor| tensor.elements() > 0)?;
         let mut cut = self.clone();
         let mut first = vec![0; self.kernel.len()];
         for (d, size) in image.iter().enumerate() {
             let constants = [size, &self.before[d], &self.after[d], &self.count[d]].map(Dim::as_constant);
             let [Some(size), Some(before), Some(after), Some(count)] = constants else { continue };
             let (step, taps) = (self.dilations[d], 0..self.kernel[d]);
+            // The first window whose tap is not in front of the image; sizes of a model may be of any size.
             let meets = |tap: &i64| {
-                (0..count).any(|window| (0..size).contains(&(window * self.strides[d] + tap * step - before)))
+                let place = i128::from(*tap) * i128::from(step) - i128::from(before);
+                let stride = i128::from(self.strides[d]);
+                let window = ((stride - 1 - place) / stride).max(0);
+                window < i128::from(count) && window * stride + place < i128::from(size)
             };
             let Some((from, to)) = taps.clone().find(meets).zip(taps.rev().find(meets)) else { continue };
-            let (before, after) = (before - from * step, after - (self.kernel[d] - 1 - to) * step);
-            if before >= 0 && after >= 0 {
+            let behind = (self.kernel[d] - 1 - to).checked_mul(step).and_then(|cut| after.checked_sub(cut));
+            let front = from.checked_mul(step).and_then(|cut| before.checked_sub(cut));
+            if let Some((before, after)) = front.zip(behind).filter(|(before, after)| *before >= 0 && *after >= 0) {
                 (cut.before[d], cut.after[d]) = (before.into(), after.into());
                 (first[d], cut.kernel[d]) = (from, to + 1 - from);
             }
         }
-        let tensor = filter.tensor().filter(|_| cut.kernel != self.kernel)?;
         // An infinite weight makes NaNs of padding.
-        if !tensor.to_f64()?.into_iter().all(f64::is_finite) {
+        if cut.kernel == self.kernel || !tensor.to_f64()?.into_iter().all(f64::is_finite) {
             return None;
         }
         let strides = fold::strides(&tensor.shape);
