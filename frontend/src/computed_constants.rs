@@ -17,13 +17,13 @@
 //! Requires: what [`crate::import`] ensures. Ensures: the same, with fewer ops.
 //! Limits: ops of the entry's own block; values of known sizes that take no more bytes than the constants they are computed of and that
 //! nothing else reads (a dequantised weight takes more: it stays in its few bits); values that an op with other operands reads: a model
-//! without inputs is left as it is. What only moves elements stays too: it is a part of what reads it.
+//! without inputs is left as it is; no ops that fail on some operands (integer divisions, elements by computed places). What only moves elements stays too: it is a part of what reads it.
 
 use crate::WeightTable;
 use crate::linalg;
 use monopour_ir::{
     Attr, Block, Diagnostics, InsertionPoint, Location, Module, Op, OpSpec, Region, Rewriter, Type, Value, WalkOrder,
-    interfaces::is_memory_effect_free, ops,
+    interfaces::is_pure, ops,
 };
 use monopour_program::DType;
 use std::collections::{HashMap, HashSet};
@@ -95,7 +95,9 @@ struct Known<'c> {
 impl<'c> Known<'c> {
     /// Adds an op whose operands are all constant; ops come in program order.
     fn add(&mut self, op: Op<'c>) {
-        let computes = matches!(op.dialect(), "linalg" | "tensor" | "arith" | "math") && is_memory_effect_free(op);
+        // A division by zero, or an element outside of a tensor, would end the compiler and not a run.
+        let is_safe = is_pure(op) && op.find_all(ops::tensor::EXTRACT).is_empty() && !op.is(ops::tensor::EXTRACT);
+        let computes = matches!(op.dialect(), "linalg" | "tensor" | "arith" | "math") && is_safe;
         if computes && reads(op).into_iter().all(|value| value.defining_op().is_some_and(|def| self.ops.contains(&def)))
         {
             self.ops.insert(op);
