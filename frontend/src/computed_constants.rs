@@ -16,8 +16,9 @@
 //!
 //! Requires: what [`crate::import`] ensures. Ensures: the same, with fewer ops.
 //! Limits: ops of the entry's own block; values of known sizes that take no more bytes than the constants they are computed of and that
-//! nothing else reads (a dequantised weight takes more: it stays in its few bits); values that an op with other operands reads: a model
-//! without inputs is left as it is; no ops that fail on some operands (integer divisions, elements by computed places). What only moves elements stays too: it is a part of what reads it.
+//! nothing else reads (a dequantised weight takes more: it stays in its few bits); values that an op with other operands reads: a
+//! model without inputs is left as it is; no ops that fail on some operands (integer divisions, elements by computed places). What only moves elements of one tensor stays too: it is a part of
+//! what reads it. Parts that are put together, as the gates of a recurrent layer in another order, would be copied in each run.
 
 use crate::WeightTable;
 use crate::linalg;
@@ -204,8 +205,11 @@ fn top<'c>(op: Op<'c>, beside: Op<'c>) -> Op<'c> {
     around.find(|op| op.block() == beside.block()).unwrap_or(op)
 }
 
-/// Whether an op makes other elements than those that it reads: no fill, no copy.
+/// Whether an op makes other elements than those that it reads, or puts tensors together: no fill, no copy.
 fn computes(op: Op) -> bool {
+    if op.is(ops::tensor::INSERT_SLICE) || op.is(ops::tensor::CONCAT) {
+        return true;
+    }
     let reads = linalg::is_structured(op) && op.operands()[..linalg::num_inputs(op)].iter().any(|v| v.ty().is_tensor());
     let moves =
         [ops::linalg::TRANSPOSE, ops::linalg::BROADCAST, ops::linalg::COPY, ops::linalg::FILL].contains(&op.name());

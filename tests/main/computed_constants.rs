@@ -144,3 +144,35 @@ func.func @main(%x: tensor<8x64xf32>) -> tensor<8x32xf32> {{
         assert!(bytes <= 2 * 32 * 64, "{bytes}");
     }
 }
+
+/// Halves of the weights that change places, as gates of recurrent layers do, are put together once.
+#[test]
+fn parts_of_weights_are_put_together_when_they_are_compiled() {
+    let text = format!(
+        r#"func.func @main(%x: tensor<8x64xf32>) -> tensor<8x32xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %stored = arith.constant {} : tensor<32x64xf32>
+  %a = tensor.extract_slice %stored[0, 0] [16, 64] [1, 1] : tensor<32x64xf32> to tensor<16x64xf32>
+  %b = tensor.extract_slice %stored[16, 0] [16, 64] [1, 1] : tensor<32x64xf32> to tensor<16x64xf32>
+  %weights = tensor.concat dim(0) %b, %a : (tensor<16x64xf32>, tensor<16x64xf32>) -> tensor<32x64xf32>
+  %pe = tensor.empty() : tensor<8x32xf32>
+  %p = linalg.fill ins(%zero : f32) outs(%pe : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %r = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}} ins(%x, %weights : tensor<8x64xf32>, tensor<32x64xf32>) outs(%p : tensor<8x32xf32>) {{
+  ^bb0(%c: f32, %d: f32, %o: f32):
+    %m = arith.mulf %c, %d : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  }} -> tensor<8x32xf32>
+  return %r : tensor<8x32xf32>
+}}"#,
+        f32_weights()
+    );
+    let expected = evaluated(&text, &rows());
+    for device in devices() {
+        let (results, stats, _) = run(&text, &[], &device, &rows());
+        compare(&from_runtime(&results[0]), &expected[0], Tolerance { absolute: 1e-5, relative: 1e-5 })
+            .unwrap_or_else(|e| panic!("{}: {e}", stats.device));
+        assert_eq!((stats.counts.dispatches, stats.counts.copies), (1, 0), "{}", stats.device);
+        assert!(stats.memory.constants <= 4 * 32 * 64, "{}: {:?}", stats.device, stats.memory);
+    }
+}
