@@ -38,7 +38,7 @@ pub(crate) struct ConvolutionLoops {
     pub input: usize,
     /// In the input and the result.
     pub batch: Vec<usize>,
-    /// In a window of the input and in the result.
+    /// In a window of the input and in the result, or behind such a one.
     pub image: Vec<usize>,
     /// In the filter and the result: output channels.
     pub channels: Vec<usize>,
@@ -146,10 +146,13 @@ pub(crate) fn convolution_loops(op: Op) -> Option<ConvolutionLoops> {
         return None;
     }
     let (filter, out) = (filter.dim_positions()?, out.dim_positions()?);
-    let (mut bare, mut windows) = (vec![], vec![]);
+    let (mut bare, mut behind, mut windows) = (vec![], vec![], vec![]);
     for expr in maps[input].results() {
         match expr.kind() {
-            AffineExprKind::Dim(d) => bare.push(d),
+            AffineExprKind::Dim(d) => {
+                bare.push(d);
+                behind.extend((!windows.is_empty()).then_some(d));
+            }
             _ => windows.push(expr.dims()),
         }
     }
@@ -165,6 +168,7 @@ pub(crate) fn convolution_loops(op: Op) -> Option<ConvolutionLoops> {
     };
     for d in 0..maps[0].num_dims() {
         match (bare.contains(&d), in_window(&d), filter.contains(&d), out.contains(&d)) {
+            (true, false, false, true) if behind.contains(&d) => loops.image.push(d),
             (true, false, false, true) => loops.batch.push(d),
             (false, true, false, true) => loops.image.push(d),
             (false, false, true, true) => loops.channels.push(d),

@@ -15,38 +15,59 @@
 //! Requires: fills and `tensor.empty` of one use. Ensures: the same values.
 //! Limits: known sizes; constant filters.
 
+use super::spread::Form;
 use crate::collapse_lines::{collapsed, expanded};
 use crate::linalg;
 use crate::products::{contraction_loops, convolution_loops};
 use monopour_ir::typed::linalg::{IteratorType, iterator_types, iterator_types_attr};
-use monopour_ir::{
-    AffineExpr, AffineExprKind, AffineMap, Attr, Diagnostics, InsertionPoint, Module, Op, Rewriter, Type, Value, ops,
-};
-use std::collections::{HashMap, HashSet};
+use monopour_ir::{AffineExpr, AffineExprKind, AffineMap, Attr, Diagnostics, Op, Rewriter, Type, Value, ops};
 
 /// Multiplications for each element of a result that gain more than other layouts of it and of what is read cost.
-const LEAST_WORK: i64 = 180;
+pub(super) const LEAST_WORK: i64 = 180;
 
-/// Gives all such lines in `module` a row.
-///
-/// # Errors
-/// None of its own; what MLIR's op builders report.
-pub(super) fn run<'c>(module: &'c Module<'c>, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
-    let mut lines = Lines::default();
-    for op in module.op().find_all(ops::linalg::GENERIC) {
-        if is_heavy(op) {
-            lines.add(op);
-        }
+/// Lines as images of one row.
+pub(super) struct Rows;
+
+impl Form for Rows {
+    fn gains(op: Op) -> bool {
+        is_heavy(op)
     }
-    while let Some(value) = lines.new.pop() {
-        let readers = value.uses().into_iter().map(|use_| use_.op);
-        for op in value.defining_op().into_iter().chain(readers) {
-            if follows(op) {
-                lines.add(op);
-            }
-        }
+
+    fn follows(op: Op) -> bool {
+        linalg::is_elementwise(op) || is_of_lines(op)
     }
-    lines.rewrite(rw)
+
+    fn operands(op: Op) -> Option<Vec<usize>> {
+        lines_of(op)
+    }
+
+    fn rewrite<'c>(op: Op<'c>, operands: &[usize], rw: &mut Rewriter<'c>) {
+        with_row(op, operands, rw);
+    }
+
+    fn slice(list: &mut Vec<i64>, of_one: i64) {
+        list.insert(list.len() - 1, of_one);
+    }
+
+    fn ty<'c>(plain: Type<'c>) -> Type<'c> {
+        let mut shape = plain.shape().unwrap_or_default();
+        shape.insert(shape.len() - 1, 1);
+        Type::tensor(&shape, plain.element(), None)
+    }
+
+    fn reads<'c>(_: Op<'c>, _: usize, _: &mut Rewriter<'c>) -> bool {
+        false
+    }
+
+    fn into<'c>(plain: Value<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
+        let rank = plain.ty().shape().map_or(0, |shape| shape.len());
+        expanded(plain, Self::ty(plain.ty()), rank - 1, rw)
+    }
+
+    fn out_of<'c>(value: Value<'c>, plain: Type<'c>, rw: &mut Rewriter<'c>) -> Result<Value<'c>, Diagnostics> {
+        let rank = plain.shape().map_or(0, |shape| shape.len());
+        collapsed(value, rank - 1, rw)
+    }
 }
 
 /// Whether a convolution of lines gains by another layout. Depthwise ones do not sum over channels.
@@ -57,17 +78,6 @@ fn is_heavy(op: Op) -> bool {
     let extents = linalg::loop_extents(op).unwrap_or_default();
     let sums: i64 = found.k.iter().chain(&found.window).map(|d| extents[*d].max(1)).product();
     found.depth.is_empty() && found.channels.len() == 1 && sums >= LEAST_WORK
-}
-
-/// Whether an op does with a row what it does without.
-fn follows(op: Op) -> bool {
-    match op.name() {
-        ops::linalg::FILL | ops::tensor::EMPTY => true,
-        ops::tensor::INSERT_SLICE | ops::tensor::EXTRACT_SLICE => true,
-        ops::linalg::GENERIC if linalg::is_elementwise(op) => true,
-        ops::linalg::GENERIC => is_of_lines(op),
-        _ => false,
-    }
 }
 
 /// Whether an op is a convolution of `[.., channels, places]` with a constant filter.
@@ -83,69 +93,6 @@ fn is_of_lines(op: Op) -> bool {
     let of = |i: usize| maps[i].dim_positions();
     let pointwise = of(found.lhs) == Some(vec![*m, *k]) && of(1 - found.lhs) == Some(vec![*k, *n]);
     pointwise && of(2) == Some(vec![*m, *n]) && stored(found.lhs)
-}
-
-/// Lines, and the ops that get a row.
-#[derive(Default)]
-struct Lines<'c> {
-    /// In program order of their discovery, with the operands that are lines.
-    ops: Vec<(Op<'c>, Vec<usize>)>,
-    known: HashSet<Op<'c>>,
-    values: Vec<Value<'c>>,
-    /// Those of `values` whose makers and readers were not yet asked.
-    new: Vec<Value<'c>>,
-}
-
-impl<'c> Lines<'c> {
-    fn add(&mut self, op: Op<'c>) {
-        if self.known.contains(&op) {
-            return;
-        }
-        let Some(lines) = lines_of(op) else { return };
-        self.known.insert(op);
-        let operands = lines.iter().map(|i| op.operand(*i)).chain(op.results());
-        for value in operands {
-            if !self.values.contains(&value) {
-                self.values.push(value);
-                self.new.push(value);
-            }
-        }
-        self.ops.push((op, lines));
-    }
-
-    fn rewrite(&self, rw: &mut Rewriter<'c>) -> Result<(), Diagnostics> {
-        for (op, lines) in &self.ops {
-            match op.name() {
-                ops::linalg::GENERIC => with_row(*op, lines, rw),
-                ops::tensor::INSERT_SLICE | ops::tensor::EXTRACT_SLICE => slice_with_row(*op, rw),
-                _ => (),
-            }
-        }
-        let inside: HashMap<Op, &Vec<usize>> = self.ops.iter().map(|(op, lines)| (*op, lines)).collect();
-        for value in &self.values {
-            let rank = value.ty().shape().map_or(0, |shape| shape.len());
-            let row = typed_with_row(*value);
-            let is_line = |op: Op, index: usize| inside.get(&op).is_some_and(|lines| lines.contains(&index));
-            let (lines, others): (Vec<_>, Vec<_>) =
-                value.uses().into_iter().partition(|used| is_line(used.op, used.index));
-            match (value.defining_op(), value.as_block_arg()) {
-                (Some(op), _) => rw.set_point(InsertionPoint::After(op)),
-                (None, Some((block, _))) => rw.set_point(InsertionPoint::Start(block)),
-                (None, None) => unreachable!("invariant: a value is a result or an argument"),
-            }
-            if value.defining_op().is_some_and(|op| inside.contains_key(&op)) {
-                rw.set_type(*value, row);
-                if !others.is_empty() {
-                    let plain = collapsed(*value, rank - 1, rw)?;
-                    others.into_iter().for_each(|used| rw.set_operand(used.op, used.index, plain));
-                }
-            } else {
-                let image = expanded(*value, row, rank - 1, rw)?;
-                lines.into_iter().for_each(|used| rw.set_operand(used.op, used.index, image));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The operands of an op that get a row if its results do; none of an op that reads places in another way.
@@ -206,19 +153,4 @@ fn with_row<'c>(op: Op<'c>, lines: &[usize], rw: &mut Rewriter<'c>) {
         .collect();
     rw.set_attr(op, "indexing_maps", Attr::array(cx, &maps));
     rw.set_attr(op, "iterator_types", iterator_types_attr(cx, &kinds));
-}
-
-fn slice_with_row<'c>(op: Op<'c>, rw: &mut Rewriter<'c>) {
-    for (name, of_row) in [("static_offsets", 0), ("static_sizes", 1), ("static_strides", 1)] {
-        let mut list = op.attr(name).and_then(|a| a.as_ints()).unwrap_or_default();
-        list.insert(list.len() - 1, of_row);
-        rw.set_attr(op, name, Attr::dense_i64(op.context(), &list));
-    }
-}
-
-/// The type of a line as an image of one row.
-fn typed_with_row<'c>(value: Value<'c>) -> Type<'c> {
-    let mut shape = value.ty().shape().unwrap_or_default();
-    shape.insert(shape.len() - 1, 1);
-    Type::tensor(&shape, value.ty().element(), None)
 }

@@ -18,14 +18,18 @@
 //! values of those that gain. Weights get their layout here, once.
 //!
 //! Requires: what [`crate::import`] ensures. Ensures: the same; signatures keep their types.
-//! Images of 16-bit floats, and rows that meet constant weights, are stored as f32 (`wide`); lines get a row (`lines`).
+//! Images of 16-bit floats, and rows that meet constant weights, are stored as f32 (`wide`); lines get a row (`lines`), the planes of
+//! volumes are in front of their channels (`volumes`).
 //! Limits: known sizes but of batches, constant filters, integers, and floats of 32 bits and more. Everything that is not known
 //! to follow (returns, reshapes, calls, nested regions) reads a copy in the old layout.
 
+mod copies;
 mod filters;
 mod groups;
 mod lines;
 mod rewrite;
+mod spread;
+mod volumes;
 mod wide;
 
 pub(crate) use groups::REGISTERS;
@@ -72,7 +76,8 @@ pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Resul
     crate::widen::run(module, weights)?;
     wide::run(module, &mut rw)?;
     groups::unshare(module, &mut rw);
-    lines::run(module, &mut rw)?;
+    spread::run::<lines::Rows>(module, &mut rw)?;
+    spread::run::<volumes::Planes>(module, &mut rw)?;
     let decided = groups::decide(module, Some(cpu));
     if !decided.layouts.is_empty() {
         rewrite::run(&decided, weights, &mut rw)?;

@@ -1,5 +1,6 @@
 //! Gives images their layouts: types, maps, slices and filters follow.
 
+use super::copies::{self, behind};
 use super::groups::{Decided, channel_loop};
 use super::{Layout, parts};
 use crate::collapse_lines::{collapsed, dynamic_sizes, expanded};
@@ -8,10 +9,10 @@ use crate::narrow::constants::{constant, permuted};
 use crate::{linalg, products};
 use monopour_contract::attributes;
 use monopour_ir::ops;
-use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types, iterator_types_attr};
+use monopour_ir::typed::linalg::{IteratorType, iterator_types, iterator_types_attr};
 use monopour_ir::{
-    AffineExpr, AffineExprKind, AffineMap, Attr, Block, Builder, Context, Diagnostics, InsertionPoint, Location, Op,
-    OpSpec, Region, Rewriter, Type, Value,
+    AffineExpr, AffineExprKind, AffineMap, Attr, Context, Diagnostics, InsertionPoint, Location, Op, OpSpec, Rewriter,
+    Type, Value,
 };
 use monopour_program::DType;
 use std::collections::HashMap;
@@ -112,14 +113,8 @@ impl<'c> Rewrite<'c, '_> {
     /// A copy of a value in its layout, which it has not yet (`into`), or out of it.
     fn copy_of(&mut self, value: Value<'c>, layout: Layout, into: bool) -> Result<Value<'c>, Diagnostics> {
         let cx = self.rw.context();
-        let loc = value.defining_op().map_or(Location::unknown(cx), Op::location);
-        match (value.defining_op(), value.as_block_arg()) {
-            (Some(op), _) => self.rw.set_point(InsertionPoint::After(op)),
-            (None, Some((block, _))) => self.rw.set_point(InsertionPoint::Start(block)),
-            (None, None) => unreachable!("invariant: a value is a result or an argument"),
-        }
+        behind(value, self.rw);
         let (plain, rank) = (value.ty().shape().unwrap_or_default(), value.ty().shape().map_or(0, |s| s.len()));
-        let element = value.ty().element();
         if parts(&plain).1[1..] == [1, 1] {
             let stored = layout.shape(&plain);
             return if into { self.reshaped(value, &plain, &stored) } else { self.reshaped(value, &stored, &plain) };
@@ -138,17 +133,8 @@ impl<'c> Rewrite<'c, '_> {
         let maps = [AffineMap::identity(cx, open.len()), AffineMap::select(cx, open.len(), &inner)];
         let source = if into { self.opened(value, &open, front)? } else { value };
         let shape = if into { layout.shape(&plain) } else { open.clone() };
-        let sizes = dynamic_sizes(value, self.rw)?;
-        let spec = OpSpec::new(ops::tensor::EMPTY, loc).operands(&sizes);
-        let empty = self.rw.create(spec.results(&[Type::tensor(&shape, element, None)]))?;
         let maps = if into { maps } else { [maps[1], maps[0]] };
-        let (body, region) = (Block::new(&[(element, loc), (element, loc)]), Region::new());
-        Builder::new(cx, InsertionPoint::End(body))
-            .create(OpSpec::new(ops::linalg::YIELD, loc).operands(&[body.arg(0)]))?;
-        region.append(body);
-        let kinds = iterator_types_attr(cx, &vec![IteratorType::Parallel; open.len()]);
-        let operands = Operands { inputs: &[source], outputs: &[empty.result(0)] };
-        let copy = self.rw.create(generic(loc, operands, &maps, kinds, region))?.result(0);
+        let copy = copies::copy(source, &shape, &maps, value, self.rw)?;
         if into { Ok(copy) } else { self.closed(copy, value.ty(), front) }
     }
 

@@ -325,9 +325,9 @@ fn images_in_front_of_which_a_dimension_is_dropped_are_joined() {
     assert_eq!(images, [copied, blocks.clone(), blocks, vec![2, 32, 14, 14]]);
 }
 
-/// Volumes have another dimension where images have their channels.
+/// The planes of volumes are brought in front of their channels, which are then those of images.
 #[test]
-fn volumes_keep_their_layout() {
+fn volumes_are_planes_with_channels_in_blocks() {
     let maps = ["c, z + h, y + i, x + j", "o, c, h, i, j", "o, z, y, x"];
     let maps = maps.map(|to| format!("affine_map<(o, z, y, x, c, h, i, j) -> ({to})>")).join(", ");
     let sums = ["\"reduction\""; 4].join(", ");
@@ -349,7 +349,10 @@ fn volumes_keep_their_layout() {
         "0000803F".repeat(64 * 64 * 27),
     );
     let (images, filters) = laid_out(&text, "x86-64-v4");
-    assert_eq!((images, filters), (vec![vec![64, 8, 14, 14]], vec![vec![64, 64, 3, 3, 3]]));
+    let copied = [vec![10, 64, 16, 16], vec![8, 2, 32, 14, 14], vec![64, 8, 14, 14]];
+    let [before, back, after] = copied;
+    assert_eq!(images, [before, vec![8, 2, 14, 14, 32], back, after]);
+    assert_eq!(filters[0], [2, 64, 3, 3, 3, 32]);
 }
 
 /// A generic of a product's body over f32, with its result.
