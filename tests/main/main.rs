@@ -37,6 +37,7 @@ mod numerics;
 mod odd_products;
 mod onnx;
 mod onnx_contrib;
+mod onnx_convolutions;
 mod onnx_edges;
 mod onnx_flow;
 mod onnx_numbers;

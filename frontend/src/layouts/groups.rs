@@ -239,7 +239,7 @@ impl<'c> Groups<'c> {
         let images = tensors.into_iter().all(|value| self.is_image(value));
         match known {
             Some([offsets, sizes, strides])
-                if images && ranks.iter().all(|r| *r == ranks[0]) && strides.iter().all(|s| *s == 1) =>
+                if images && ranks.iter().all(|r| *r == ranks[0]) && parts(&strides).1[0] == 1 =>
             {
                 self.share(op);
                 let id = self.ids[&op.result(0)];

@@ -38,6 +38,14 @@ pub fn pick<'c>(operand: &Operand<'c>, shape: &[i64], positions: impl Iterator<I
     }
 }
 
+/// The elements of a tensor at these strides from `offset` on, under a shape; `None` where one is not of it.
+pub fn picked(tensor: &Tensor, shape: &[i64], strides: &[i64], offset: i64) -> Option<Tensor> {
+    let width = tensor.dtype.size_bytes()?;
+    let elements = positions(shape, strides, offset).map(|at| tensor.data.bytes().get(at * width..(at + 1) * width));
+    let bytes = elements.collect::<Option<Vec<_>>>()?.concat();
+    Some(Tensor::new(tensor.dtype, shape.to_vec(), bytes))
+}
+
 /// Whether all operands are known, and their elements few.
 pub fn all_known(operands: &[&Operand], shape: &[Dim]) -> bool {
     let numbers: Option<Vec<i64>> = shape.iter().map(Dim::as_constant).collect();

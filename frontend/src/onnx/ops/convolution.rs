@@ -2,14 +2,12 @@
 
 use crate::onnx::operand::Operand;
 use crate::onnx::symbolic::Dim;
-use crate::onnx::tensor::Tensor;
 use crate::onnx::{Builder, Expr, Failure, NodeContext, Registry, Results, fold};
 use monopour_ir::ops;
 use std::rc::Rc;
 
 pub(super) fn register(registry: &mut Registry) {
     registry.op("Conv", 1, conv, "");
-    registry.op("ConvTranspose", 1, conv_transpose, "");
 }
 
 /// Windows along each dimension of an image.
@@ -129,11 +127,7 @@ impl Windows {
         let strides = fold::strides(&tensor.shape);
         let offset = first.iter().zip(&strides[2..]).map(|(tap, stride)| tap * stride).sum();
         let shape = [&tensor.shape[..2], &cut.kernel].concat();
-        let width = tensor.dtype.size_bytes()?;
-        let elements =
-            fold::positions(&shape, &strides, offset).map(|at| tensor.data.bytes().get(at * width..(at + 1) * width));
-        let bytes = elements.collect::<Option<Vec<_>>>()?.concat();
-        Some((cut, Operand::constant(Rc::new(Tensor::new(tensor.dtype, shape, bytes)))))
+        Some((cut, Operand::constant(Rc::new(fold::picked(tensor, &shape, &strides, offset)?))))
     }
 
     /// The index of an image in terms of the loops over windows and within one.
@@ -306,142 +300,4 @@ pub(super) fn convolve<'c>(
 pub(super) fn at_least(cx: &NodeContext, name: &str, count: usize, default: i64) -> Result<Vec<i64>, Failure> {
     let given = cx.ints_of(name, count, default)?;
     if given.iter().all(|v| *v >= default) { Ok(given) } else { Err(format!("attribute '{name}' is {given:?}").into()) }
-}
-
-fn conv_transpose<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<'c> {
-    let (x, w) = (cx.operand(0)?, cx.operand(1)?);
-    if x.rank() < 3 || w.rank() != x.rank() || x.dtype != w.dtype {
-        return Err("its image and filter are not of one type and rank, at least 3".into());
-    }
-    let (rank, groups) = (x.rank() - 2, cx.int("group", 1)?);
-    let size = kernel(cx, w)?;
-    if groups < 1 || size.iter().any(|k| *k < 1) {
-        return Err(format!("{groups} groups of windows of {size:?}").into());
-    }
-    let (strides, dilations) = (at_least(cx, "strides", rank, 1)?, at_least(cx, "dilations", rank, 1)?);
-    let extra = at_least(cx, "output_padding", rank, 0)?;
-    let pads = transposed_pads(cx, &x.shape[2..], &size, (&strides, &dilations, &extra))?;
-    let spread = spread(b, x, &strides)?;
-    let mut windows = Windows {
-        kernel: size.clone(),
-        strides: vec![1; rank],
-        dilations: dilations.clone(),
-        before: vec![],
-        after: vec![],
-        count: vec![],
-    };
-    for d in 0..rank {
-        let reach = (size[d] - 1) * dilations[d];
-        windows.before.push(pads.0[d].times(-1).plus(reach));
-        windows.after.push(pads.1[d].times(-1).plus(reach + extra[d]));
-        let padded = spread.shape[2 + d].add(&windows.before[d]).add(&windows.after[d]);
-        windows.count.push(padded.plus(-reach));
-    }
-    let image = cut_or_pad(b, &spread, &windows)?;
-    let filters = flipped(b, w, groups)?;
-    let result = convolve(b, &image, &filters, &windows, groups)?;
-    Ok(vec![add_bias(b, result, cx.optional(2))?])
-}
-
-/// Padding before and after the result: what it lacks of the full one.
-fn transposed_pads(
-    cx: &NodeContext,
-    image: &[Dim],
-    kernel: &[i64],
-    (strides, dilations, extra): (&[i64], &[i64], &[i64]),
-) -> Result<(Vec<Dim>, Vec<Dim>), Failure> {
-    let rank = kernel.len();
-    let auto = cx.string("auto_pad", "NOTSET")?;
-    let given = cx.ints_of("pads", 2 * rank, 0)?;
-    let wanted = cx.ints("output_shape")?;
-    if wanted.as_ref().is_some_and(|wanted| wanted.len() < rank) {
-        return Err(format!("attribute 'output_shape' is {wanted:?}").into());
-    }
-    let mut pads = (vec![], vec![]);
-    for d in 0..rank {
-        let full = image[d].plus(-1).times(strides[d]).plus((kernel[d] - 1) * dilations[d] + 1 + extra[d]);
-        let size = match (&wanted, auto.as_str()) {
-            (Some(wanted), _) => Some(Dim::constant(wanted[wanted.len() - rank + d])),
-            (None, "SAME_UPPER" | "SAME_LOWER") => Some(image[d].times(strides[d])),
-            _ => None,
-        };
-        let (before, after) = match size {
-            Some(size) => {
-                let total = full.sub(&size);
-                let half = total.floor_div(&2.into()).unwrap_or_default();
-                let rest = total.sub(&half);
-                if auto == "SAME_UPPER" { (half, rest) } else { (rest, half) }
-            }
-            None if auto == "VALID" => (Dim::default(), Dim::default()),
-            None => (Dim::constant(given[d]), Dim::constant(given[rank + d])),
-        };
-        pads.0.push(before);
-        pads.1.push(after);
-    }
-    Ok(pads)
-}
-
-/// The image with zeros between its elements.
-fn spread<'c>(b: &mut Builder<'c>, x: &Operand<'c>, strides: &[i64]) -> Result<Operand<'c>, Failure> {
-    if strides.iter().all(|s| *s == 1) {
-        return Ok(x.clone());
-    }
-    let mut shape = x.shape.clone();
-    let mut steps = vec![1; x.rank()];
-    for (d, stride) in strides.iter().enumerate() {
-        shape[2 + d] = x.shape[2 + d].plus(-1).times(*stride).plus(1);
-        steps[2 + d] = *stride;
-    }
-    let zeros = b.filled(x.dtype, &shape, 0.0)?;
-    let value = b.insert_by(x, zeros, &vec![Dim::default(); x.rank()], &steps)?;
-    Ok(Operand::value(x.dtype, shape, value))
-}
-
-/// Padding, or a slice where it is negative.
-fn cut_or_pad<'c>(b: &mut Builder<'c>, x: &Operand<'c>, windows: &Windows) -> Result<Operand<'c>, Failure> {
-    let zero = Dim::default();
-    let cut = |pads: &[Dim]| pads.iter().map(|d| d.times(-1).at_least(&zero)).collect::<Vec<_>>();
-    let (first, last) = (cut(&windows.before), cut(&windows.after));
-    let mut part = x.clone();
-    if first.iter().chain(&last).any(|d| !d.is(0)) {
-        let from = [vec![zero.clone(); 2], first.clone()].concat();
-        let sizes = x.shape[2..].iter().zip(first.iter().zip(&last)).map(|(size, (f, l))| size.sub(f).sub(l));
-        let shape: Vec<Dim> = x.shape[..2].iter().cloned().chain(sizes).collect();
-        part = b.slice(x, &from, &shape, &vec![1; x.rank()])?;
-    }
-    let added = |pads: &[Dim]| pads.iter().map(|d| d.at_least(&zero)).collect();
-    Windows { before: added(&windows.before), after: added(&windows.after), ..windows.clone() }.pad(b, &part, 0.0)
-}
-
-/// Filters of a transposed convolution as those of a convolution: from channels first to filters first, reversed.
-fn flipped<'c>(b: &mut Builder<'c>, w: &Operand<'c>, groups: i64) -> Result<Operand<'c>, Failure> {
-    let by = Dim::constant(groups);
-    let per_group = w.shape[0].exact_quotient(&by).ok_or("its channels are not a multiple of its groups")?;
-    let apart = [&[by, per_group.clone()][..], &w.shape[1..]].concat();
-    let apart = b.reshaped(w, &apart)?;
-    let order: Vec<usize> = [0, 2, 1].into_iter().chain(3..apart.rank()).collect();
-    let shape: Vec<Dim> = order.iter().map(|d| apart.shape[*d].clone()).collect();
-    let joined = [&[w.shape[1].times(groups), per_group][..], &w.shape[2..]].concat();
-    if let (Some(own), Some(numbers)) =
-        (apart.static_shape(), shape.iter().map(Dim::as_constant).collect::<Option<Vec<i64>>>())
-    {
-        let strides = fold::strides(&own);
-        let offset = (3..own.len()).map(|d| (own[d] - 1) * strides[d]).sum();
-        let moved: Vec<i64> = order.iter().map(|d| if *d >= 3 { -strides[*d] } else { strides[*d] }).collect();
-        if let Some(folded) = fold::pick(&apart, &numbers, fold::positions(&numbers, &moved, offset)) {
-            return b.reshaped(&folded, &joined);
-        }
-    }
-    let source = b.value(&apart)?;
-    let sizes = shape.clone();
-    let made = super::slices::indexed(b, &apart, shape, |b, at| {
-        let mut place = at.to_vec();
-        for d in 3..at.len() {
-            let last = b.index(&sizes[d].plus(-1))?;
-            place[d] = b.binary(ops::arith::SUBI, last, at[d])?;
-        }
-        place.swap(1, 2);
-        Ok((source, place))
-    })?;
-    b.reshaped(&made, &joined)
 }

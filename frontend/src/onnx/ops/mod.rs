@@ -10,6 +10,7 @@ mod causal;
 mod cells;
 mod compare;
 mod control;
+mod conv_transpose;
 mod convolution;
 mod cumulative;
 mod einsum;
@@ -57,6 +58,7 @@ impl Default for Registry {
         compare::register(&mut registry);
         control::register(&mut registry);
         convolution::register(&mut registry);
+        conv_transpose::register(&mut registry);
         cumulative::register(&mut registry);
         einsum::register(&mut registry);
         elementwise::register(&mut registry);
