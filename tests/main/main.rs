@@ -41,6 +41,7 @@ mod onnx_convolutions;
 mod onnx_edges;
 mod onnx_flow;
 mod onnx_numbers;
+mod onnx_random;
 mod opt;
 mod padded_inputs;
 mod padded_results;

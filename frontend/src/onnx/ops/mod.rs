@@ -29,6 +29,7 @@ mod normalization;
 mod pooling;
 mod products;
 mod quantization;
+mod random;
 mod recurrence;
 mod recurrent;
 mod reductions;
@@ -76,6 +77,7 @@ impl Default for Registry {
         pooling::register(&mut registry);
         products::register(&mut registry);
         quantization::register(&mut registry);
+        random::register(&mut registry);
         recurrent::register(&mut registry);
         reductions::register(&mut registry);
         regions::register(&mut registry);
