@@ -1,7 +1,7 @@
 //! Convolutions of ONNX models of any number of dimensions, transposed ones and those of volumes, against plain loops.
 
 use crate::backend::Monopour;
-use crate::onnx::{check, floats, from_f32, input, model, node};
+use crate::onnx::{check, floats, from_f32, input, ints, model, node};
 use monopour::onnx::proto::ModelProto;
 use monopour::onnx::{DataType, Model};
 use monopour::program::CpuTarget;
@@ -248,5 +248,66 @@ fn volumes_have_their_channels_in_blocks() {
         for image in ["4x2x6x5x16", "2x2x6x5x16", "2x2x3x2x16"] {
             assert!(text.contains(&format!("tensor<{front}{image}xf32>")), "{front}{image}: {text}");
         }
+    }
+}
+
+/// Tokens that a depthwise convolution reads as an image: their channels stay last, or get into blocks by the copy that pads them.
+#[test]
+fn tokens_are_images_with_their_channels_last() {
+    let mut rng = Rng::new(5);
+    let (height, width, channels) = (14, 13, 64);
+    let x = Whole::drawn(vec![1, height * width, channels], &mut rng);
+    let w = Whole::drawn(vec![channels, 1, 3, 3], &mut rng);
+    let at = |y: i64, x: i64| (0..height).contains(&y) && (0..width).contains(&x);
+    let element = |place: &[i64]| {
+        let (y, column, c) = (place[1] / width, place[1] % width, place[2]);
+        let taps = (0..9).map(|tap| (y + tap / 3 - 1, column + tap % 3 - 1, tap)).filter(|(y, x, _)| at(*y, *x));
+        taps.map(|(y, column, tap)| x.get(&[0, y * width + column, c]) * w.elements[(c * 9 + tap) as usize])
+            .sum::<i64>()
+    };
+    let expected =
+        Whole { shape: x.shape.clone(), elements: places(&x.shape).iter().map(|at| element(at).max(0)).collect() };
+    let nodes = vec![
+        with_ints(node("Transpose(x) -> t", &[]), "perm", &[0, 2, 1]),
+        node("Reshape(t, image) -> i", &[]),
+        with_int(node("Conv(i, w) -> c", &[("pads", &[1, 1, 1, 1])]), "group", channels),
+        node("Reshape(c, flat) -> f", &[]),
+        with_ints(node("Transpose(f) -> b", &[]), "perm", &[0, 2, 1]),
+        node("Relu(b) -> y", &[]),
+    ];
+    let constants = vec![
+        floats("w", &w.shape, &w.f32s()),
+        ints("image", &[1, channels, height, width]),
+        ints("flat", &[1, channels, -1]),
+    ];
+    let proto = model(vec![image("x", &x, true)], nodes, constants, "y");
+    has_values(&proto, &x, &expected);
+    let v3 = TargetDescription::Cpu(CpuTarget::parse("x86-64-v3").expect("the name of a CPU"));
+    let text = text_of(&proto, "fuse", &v3);
+    assert!(text.contains("tensor<4x14x13x16xf32>") && !text.contains("tensor<64x14x13xf32>"), "{text}");
+}
+
+/// Convolutions to few channels sum in vectors of the channels that they read, in tiles of columns and channels.
+#[test]
+fn convolutions_to_few_channels() {
+    let mut rng = Rng::new(6);
+    for (filters, width) in [(1, 11), (2, 10), (3, 8), (3, 13)] {
+        let x = Whole::drawn(vec![1, 32, 6, width], &mut rng);
+        let (first, last) =
+            (Whole::drawn(vec![32, 32, 3, 3], &mut rng), Whole::drawn(vec![filters, 32, 3, 3], &mut rng));
+        let form = Form::plain(&[1; 2], &[1; 2]);
+        let expected = convolved(&each(&convolved(&x, &first, &form), |_, value| value.clamp(0, 6)), &last, &form);
+        let nodes = vec![
+            node("Conv(x, a) -> c", &[("pads", &[1; 4])]),
+            node("Clip(c, zero, six) -> r", &[]),
+            node("Conv(r, b) -> y", &[("pads", &[1; 4])]),
+        ];
+        let constants = vec![
+            floats("a", &first.shape, &first.f32s()),
+            floats("b", &last.shape, &last.f32s()),
+            floats("zero", &[], &[0.0]),
+            floats("six", &[], &[6.0]),
+        ];
+        has_values(&model(vec![image("x", &x, true)], nodes, constants, "y"), &x, &expected);
     }
 }

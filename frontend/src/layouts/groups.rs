@@ -1,6 +1,6 @@
 //! Which values must share a layout, and what each group of them gains.
 
-use super::{Layout, parts};
+use super::{Layout, parts, tokens};
 use crate::fuse::duplicate_per_use;
 use crate::narrow::constants::stored;
 use crate::{kernel_cpu, linalg, products};
@@ -41,6 +41,7 @@ pub(super) struct Decided<'c> {
     pub(super) plain_results: HashSet<Value<'c>>,
     /// Operands of convolutions that read a copy of a plain image.
     pub(super) copied_uses: Vec<(Op<'c>, usize, Layout)>,
+    pub(super) on_cpu: bool,
 }
 
 /// Every use of a fill or `tensor.empty` gets its own: a shared one ties its readers to one layout.
@@ -259,8 +260,11 @@ impl<'c> Groups<'c> {
         {
             return self.plain(op);
         }
-        let channels: Vec<Option<usize>> =
+        let mut channels: Vec<Option<usize>> =
             (0..op.num_operands()).map(|i| channel_loop(maps[i]).filter(|_| self.is_image(op.operand(i)))).collect();
+        if let Some(image) = tokens::image_side(op) {
+            channels[1 - image] = None;
+        }
         // A loop that is cut into blocks indexes whole dimensions.
         let whole = |d: usize| maps.iter().all(|map| map.results().iter().all(|e| is_apart(*e, d)));
         let once = |map: AffineMap, d: usize| map.results().iter().filter(|e| e.dims().contains(&d)).count() <= 1;
@@ -377,7 +381,7 @@ impl<'c> Groups<'c> {
         let layouts = self.values.iter().filter_map(|value| Some((*value, *chosen.get(&of(value)?)?))).collect();
         let copied_uses = self.convolutions.iter().filter_map(copied).collect();
         let (ops, plain_uses, plain_results) = (self.ops, self.plain_uses, self.plain_results);
-        Decided { layouts, ops, plain_uses, plain_results, copied_uses }
+        Decided { layouts, ops, plain_uses, plain_results, copied_uses, on_cpu: lanes.is_some() }
     }
 
     fn log(&self, gains: &HashMap<usize, i64>, chosen: &HashMap<usize, Layout>) {

@@ -19,7 +19,7 @@
 //!
 //! Requires: what [`crate::import`] ensures. Ensures: the same; signatures keep their types.
 //! Images of 16-bit floats, and rows that meet constant weights, are stored as f32 (`wide`); lines get a row (`lines`), the planes of
-//! volumes are in front of their channels (`volumes`).
+//! volumes are in front of their channels (`volumes`), tokens are transposed as images (`tokens`).
 //! Limits: known sizes but of batches, constant filters, integers, and floats of 32 bits and more. Everything that is not known
 //! to follow (returns, reshapes, calls, nested regions) reads a copy in the old layout.
 
@@ -29,6 +29,7 @@ mod groups;
 mod lines;
 mod rewrite;
 mod spread;
+mod tokens;
 mod volumes;
 mod wide;
 
@@ -76,6 +77,7 @@ pub fn run(module: &Module, weights: &mut WeightTable, cpu: &CpuTarget) -> Resul
     crate::widen::run(module, weights)?;
     wide::run(module, &mut rw)?;
     groups::unshare(module, &mut rw);
+    tokens::run(module, &mut rw)?;
     spread::run::<lines::Rows>(module, &mut rw)?;
     spread::run::<volumes::Planes>(module, &mut rw)?;
     let decided = groups::decide(module, Some(cpu));
