@@ -17,6 +17,9 @@ use monopour_ir::{
 use monopour_program::DType;
 use std::collections::HashMap;
 
+/// Fewest output channels that code generation takes for the lanes of a vector.
+const FEWEST_LANES: i64 = 4;
+
 /// Rewrites what was decided.
 pub(super) fn run<'c>(
     decided: &Decided<'c>,
@@ -224,11 +227,14 @@ impl<'c> Rewrite<'c, '_> {
             _ => None,
         };
         let parts: Vec<Option<(usize, Layout)>> = map.results().iter().map(size).collect();
+        let may_sum_in_lanes = self.decided.on_cpu && products::convolution_loops(op).is_some();
         if let (Some((stored, attr)), Some(dims)) = (constant(value), map.dim_positions()) {
             // (new size, class, expression) of each new dimension: blocks, others, channels that are summed, channels.
+            // Few of these fill no vector: vectors are then of what is summed.
             let mut new: Vec<(i64, u8, AffineExpr<'c>)> = vec![];
             for (d, extent) in shape.iter().enumerate() {
-                let last = if kinds[dims[d]] == IteratorType::Reduction { 2 } else { 3 };
+                let few = *extent < FEWEST_LANES && may_sum_in_lanes;
+                let last = if kinds[dims[d]] == IteratorType::Reduction { 2 } else { 3 - 2 * u8::from(few) };
                 match parts[d] {
                     Some((_, Layout::Blocks(size))) => {
                         new.extend([(extent / size, 0, exprs[d][0]), (size, last, exprs[d][1])]);
