@@ -208,7 +208,8 @@ fn converted_rows(dispatch: &Dispatch, row: usize, tile: &[i64]) -> i64 {
 /// Whether the right factor lies in panels of columns (`panels.rs`): a task of several fetches the next one while it works.
 fn reads_panels(op: Op, found: &products::ContractionLoops) -> bool {
     let maps = linalg::indexing_maps(op).unwrap_or_default();
-    let dims = maps.get(1 - found.lhs).and_then(|map| map.dim_positions()).unwrap_or_default();
+    let right = 1_usize.checked_sub(found.lhs).and_then(|right| maps.get(right));
+    let dims = right.and_then(|map| map.dim_positions()).unwrap_or_default();
     let ([.., outer, last], [first, .., depth, within]) = (&found.n[..], &dims[..]) else { return false };
     first == outer && found.k.contains(depth) && within == last
 }

@@ -64,7 +64,7 @@ struct Ragged<'c> {
 impl<'c> Ragged<'c> {
     fn of(dispatch: &Dispatch<'c>, cpu: &CpuTarget) -> Option<Self> {
         let main = Some(dispatch.main()).filter(|_| dispatch.class() == KernelClass::Contraction)?;
-        let found = products::contraction_loops(main)?;
+        let found = products::contraction_loops(main).filter(|_| linalg::num_inputs(main) == 2)?;
         let (maps, extents) = (linalg::indexing_maps(main)?, linalg::loop_extents(main)?);
         let columns = found.n.last().map(|d| extents[*d])?;
         let lanes = kernel_cpu::lanes(main, cpu);
@@ -73,7 +73,7 @@ impl<'c> Ragged<'c> {
         let is_known = extents.iter().all(|extent| *extent > 0);
         let is_ragged = columns % lanes != 0 && cut >= FEWEST_PANELS * REGISTERS * lanes && rows >= FEWEST_ROWS;
         let weights = main.operand(1 - found.lhs);
-        let is_stored = stored(weights).is_some() && linalg::num_inputs(main) == 2;
+        let is_stored = stored(weights).is_some();
         let is_float = weights.ty().element().is_float();
         let members = members(dispatch, &maps, *found.n.last()?).filter(|_| is_known && is_ragged && is_float)?;
         // Only the last op is read elsewhere.

@@ -1,9 +1,11 @@
 //! Products whose factor is a constant, in panels, give the bits that they give with the factor as an input, row after row.
 
-use crate::backend::Monopour;
-use crate::host::{f32s, ramp};
+use crate::backend::{Monopour, from_runtime};
+use crate::host::{devices, evaluated, f32s, ramp, run};
+use monopour::program::DType;
 use monopour::runtime::HostTensor;
 use monopour::{CompileOptions, compile};
+use monopour_testkit::approx::{Tolerance, compare};
 
 /// Rows of the left factor, terms, and columns; a constant factor is transposed in memory; the columns are heads of 16 that the
 /// result has in front of its rows.
@@ -137,5 +139,40 @@ fn ragged_columns_are_right() {
         for transposed in [false, true] {
             check(&Product { sizes, transposed, heads: false }, false);
         }
+    }
+}
+
+/// The rows are the third operand of a product with weights that have a scale per column; it was a panic.
+#[test]
+fn the_rows_of_a_product_may_be_any_operand() {
+    let text = r#"
+func.func @main(%q: tensor<40x24xi8>, %s: tensor<40xf32>, %x: tensor<16x24xf32>) -> tensor<16x40xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<16x40xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<16x40xf32>) -> tensor<16x40xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (n)>,
+      affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%q, %s, %x : tensor<40x24xi8>, tensor<40xf32>, tensor<16x24xf32>) outs(%f : tensor<16x40xf32>) {
+  ^bb0(%a: i8, %b: f32, %c: f32, %o: f32):
+    %g = arith.sitofp %a : i8 to f32
+    %h = arith.mulf %g, %b : f32
+    %m = arith.mulf %h, %c : f32
+    %t = arith.addf %o, %m : f32
+    linalg.yield %t : f32
+  } -> tensor<16x40xf32>
+  return %r : tensor<16x40xf32>
+}"#;
+    let bytes: Vec<u8> = (0..40 * 24).map(|i| (i % 11) as u8).collect();
+    let inputs = [
+        HostTensor::new(DType::I8, vec![40, 24], bytes).expect("as many bytes as elements"),
+        f32s(&[40], &ramp(40)),
+        f32s(&[16, 24], &ramp(16 * 24)),
+    ];
+    let expected = evaluated(text, &inputs);
+    for device in devices() {
+        let (results, stats, _) = run(text, &[], &device, &inputs);
+        compare(&from_runtime(&results[0]), &expected[0], Tolerance { absolute: 1e-4, relative: 1e-5 })
+            .unwrap_or_else(|e| panic!("{}: {e}", stats.device));
     }
 }

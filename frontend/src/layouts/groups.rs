@@ -459,6 +459,9 @@ fn is_of_other_images(op: Op) -> bool {
 /// The left operand of a product of several rows and constant weights.
 pub(super) fn rows_times_weights(op: Op) -> Option<usize> {
     let (found, extents) = products::contraction_loops(op).zip(linalg::loop_extents(op))?;
+    if linalg::num_inputs(op) != 2 {
+        return None;
+    }
     let several = found.m.iter().any(|d| extents[*d] != 1) && !found.n.is_empty();
     let weights = op.operand(1 - found.lhs);
     (several && stored(moved(weights).unwrap_or(weights)).is_some()).then_some(found.lhs)

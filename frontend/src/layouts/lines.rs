@@ -88,7 +88,10 @@ fn is_of_lines(op: Op) -> bool {
         let channels = out.iter().rev().nth(1).is_some_and(|d| found.channels.contains(d) || found.depth.contains(d));
         return found.image.len() == 1 && found.image.last() == out.last() && channels && stored(1 - found.input);
     }
-    let Some((found, maps)) = contraction_loops(op).zip(linalg::indexing_maps(op)) else { return false };
+    let Some((found, maps)) = contraction_loops(op).zip(linalg::indexing_maps(op)).filter(|(_, maps)| maps.len() == 3)
+    else {
+        return false;
+    };
     let [[m], [n], [k]] = [&found.m[..], &found.n[..], &found.k[..]] else { return false };
     let of = |i: usize| maps[i].dim_positions();
     let pointwise = of(found.lhs) == Some(vec![*m, *k]) && of(1 - found.lhs) == Some(vec![*k, *n]);
