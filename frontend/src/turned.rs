@@ -18,10 +18,11 @@
 //! front of the product's result.
 
 use crate::collapse_lines::{collapsed, expanded};
+use crate::grid::MAX_GRID_RANK;
 use crate::{linalg, products};
 use monopour_ir::ops;
 use monopour_ir::typed::linalg::{IteratorType, Operands, generic, iterator_types_attr};
-use monopour_ir::{AffineMap, Diagnostics, InsertionPoint, Module, Op, Region, Rewriter, Value};
+use monopour_ir::{AffineMap, DYNAMIC, Diagnostics, InsertionPoint, Module, Op, Region, Rewriter, Value};
 use std::collections::HashSet;
 
 /// Rewrites the epilogues of a module, and returns them.
@@ -62,8 +63,14 @@ impl<'c> Turned<'c> {
             let shape = value.ty().shape()?;
             let front = shape.len() > one && shape[one..] == result.ty().shape()? && shape[..one] == [1][..one];
             let found = Self { op, input, result, reshape, maps: maps.clone() };
-            (is_product && front && found.turns() && found.keeps_dimensions()).then_some(found)
+            (is_product && front && found.fits_stack() && found.turns() && found.keeps_dimensions()).then_some(found)
         })
+    }
+
+    /// Whether a grid cuts all dimensions of unknown size: a task's part of the product is on its stack.
+    fn fits_stack(&self) -> bool {
+        let shape = self.result.ty().shape().unwrap_or_default();
+        shape.iter().filter(|size| **size == DYNAMIC).count() <= MAX_GRID_RANK
     }
 
     /// The loops in the order of the product's dimensions; without that of the reshape.

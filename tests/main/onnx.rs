@@ -4,8 +4,8 @@ use crate::backend::Monopour;
 use monopour::onnx::proto::{ModelProto, NodeProto, StringStringEntryProto, TensorProto};
 use monopour::onnx::{DataType, Model};
 use monopour::{CompileOptions, compile_onnx};
-use monopour_testkit::onnx::with_float;
 pub(crate) use monopour_testkit::onnx::{floats, ints, model, parsed_node as node, value as input};
+use monopour_testkit::onnx::{with_float, with_ints, with_text};
 use monopour_testkit::{Dtype, HostTensor};
 use prost::Message;
 use std::path::Path;
@@ -160,6 +160,20 @@ fn taps_of_padding_are_left_out() {
             assert!(found.iter().all(|value| value.is_nan()), "{found:?}");
         }
     }
+}
+
+/// A product of four unknown sizes, whose result is transposed: more than a grid cuts. It was refused.
+#[test]
+fn products_of_many_unknown_sizes_are_transposed() {
+    let perm = with_ints(node("Transpose(p) -> y", &[]), "perm", &[0, 2, 3, 4, 1]);
+    let product = with_text(node("Einsum(t, g) -> p", &[]), "equation", "nic,dhwc->nidhw");
+    let inputs = vec![input("t", DataType::F32, &["n", "3", "2"]), input("g", DataType::F32, &["d", "h", "w", "2"])];
+    let proto = model(inputs, vec![product, perm], vec![], "y");
+    let t: Vec<f32> = (0..12).map(|v| v as f32).collect();
+    let g: Vec<f32> = (0..24).map(|v| v as f32 - 7.0).collect();
+    let sum = |n: usize, place: usize, i: usize| (0..2).map(|c| t[(n * 3 + i) * 2 + c] * g[place * 2 + c]).sum::<f32>();
+    let expected: Vec<f64> = (0..2 * 12 * 3).map(|at| f64::from(sum(at / 36, at / 3 % 12, at % 3))).collect();
+    check(&proto, &[from_f32(&[2, 3, 2], &t), from_f32(&[2, 3, 2, 2], &g)], &[2, 2, 3, 2, 3], &expected);
 }
 
 #[test]
