@@ -1,5 +1,6 @@
 //! Options of a compilation.
 
+use crate::report::Dump;
 use monopour_program::CpuTarget;
 use monopour_runtime::Device;
 use std::collections::BTreeMap;
@@ -98,6 +99,8 @@ pub struct CompileOptions {
     pub rounded_rows: bool,
     /// A callback for each phase.
     pub watch: Option<Watch>,
+    /// A callback for each text that is kept, as soon as it is: a compilation that fails has no report.
+    pub on_dump: Option<OnDump>,
 }
 
 impl CompileOptions {
@@ -119,6 +122,27 @@ impl Watch {
 
     pub(crate) fn begins(&self, phase: &'static str, target: &'static str) {
         (self.0)(phase, target);
+    }
+}
+
+/// A callback with a phase's text.
+#[derive(Clone)]
+pub struct OnDump(Arc<dyn Fn(&Dump) + Send + Sync>);
+
+impl OnDump {
+    /// Calls `f` with each text.
+    pub fn new(f: impl Fn(&Dump) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(f))
+    }
+
+    pub(crate) fn call(&self, dump: &Dump) {
+        (self.0)(dump);
+    }
+}
+
+impl fmt::Debug for OnDump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnDump")
     }
 }
 

@@ -234,7 +234,11 @@ impl<'c> Job<'c, '_> {
     /// Keeps the text of a phase or product, if requested.
     fn dump(&mut self, what: &str, text: impl FnOnce() -> String) {
         if self.wants(what) {
-            self.report.dumps.push(Dump { phase: what.to_owned(), target: target_kind(self.target), text: text() });
+            let dump = Dump { phase: what.to_owned(), target: target_kind(self.target), text: text() };
+            if let Some(on_dump) = &self.options.on_dump {
+                on_dump.call(&dump);
+            }
+            self.report.dumps.push(dump);
         }
     }
 

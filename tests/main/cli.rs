@@ -338,6 +338,23 @@ fn write_onnx(folder: &Path) {
     std::fs::write(folder.join("x.pb"), x.encode_to_vec()).unwrap();
 }
 
+/// What `--dump-after` asks for is printed as soon as there is it: a phase behind it may fail.
+#[test]
+fn dumps_are_printed_where_a_later_phase_fails() {
+    let folder = folder("failed_dump");
+    let text = "func.func @main(%x: tensor<4xi64>, %y: tensor<4xi64>) -> tensor<4xi64> {
+  %e = tensor.empty() : tensor<4xi64>
+  %r = linalg.add ins(%x, %y : tensor<4xi64>, tensor<4xi64>) outs(%e : tensor<4xi64>) -> tensor<4xi64>
+  return %r : tensor<4xi64>\n}\n";
+    std::fs::write(folder.join("wide.mlir"), text).expect("the folder can be written to");
+    let args = ["compile", "wide.mlir", "--target", "gpu:portable", "--dump-after", "import,fuse", "-o", "wide.mpr"];
+    let (status, printed, told) = start(&folder, &args);
+    assert_eq!((status, printed.as_str()), (Some(1), ""), "{told}");
+    let at = |part: &str| told.find(part).unwrap_or_else(|| panic!("no {part}: {told}"));
+    assert!(at("// after import for gpu") < at("// after fuse for gpu") && at("// after fuse") < at("error[G0002]"));
+    assert!(at("monopour.dispatch") < at("error[G0002]") && !folder.join("wide.mpr").exists());
+}
+
 #[test]
 fn sizes_of_onnx_models_are_given_once_and_shown() {
     let folder = folder("onnx");

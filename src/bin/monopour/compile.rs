@@ -5,7 +5,7 @@ use crate::inputs;
 use crate::progress::Progress;
 use crate::source::{self, SourceArgs};
 use clap::{Args, ValueEnum};
-use monopour::options::{Effort, Tuning};
+use monopour::options::{Effort, OnDump, Tuning};
 use monopour::pipeline::{Compiled, PHASES};
 use monopour::program::{GpuDescription, Signature};
 use monopour::runtime::{Device, DeviceChoice};
@@ -94,8 +94,15 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
         Work::Max => Effort::Max,
     };
     options.dump_after = args.dump_after.iter().chain(&args.emit).cloned().collect();
-    // Dumps are printed where the bar would be.
-    let progress = Progress::new(source::steps(options.targets.len()), args.quiet || args.dump_after_each_pattern);
+    // Dumps are printed where the bar would be, and also where a later phase fails.
+    let dumps = args.dump_after_each_pattern || !args.dump_after.is_empty();
+    let printed = args.dump_after.clone();
+    options.on_dump = Some(OnDump::new(move |dump| {
+        if printed.contains(&dump.phase) {
+            eprintln!("// after {} for {}\n{}", dump.phase, dump.target, dump.text);
+        }
+    }));
+    let progress = Progress::new(source::steps(options.targets.len()), args.quiet || dumps);
     let progress = Arc::new(progress);
     options.watch = progress.watch();
     if let Some(seconds) = args.tune {
@@ -130,7 +137,7 @@ fn tuning(args: &CompileArgs, options: &CompileOptions, limit: Duration) -> Resu
     };
     let target = vec![TargetDescription::Gpu(description.clone())];
     // What is printed, is printed by the last compilation.
-    let quiet = CompileOptions { targets: target, dump_after: vec![], watch: None, ..options.clone() };
+    let quiet = CompileOptions { targets: target, dump_after: vec![], watch: None, on_dump: None, ..options.clone() };
     let compile =
         |tuning| monopour::compile_file(&args.model, &CompileOptions { tuning: Some(tuning), ..quiet.clone() });
     let made = |signature: &Signature| inputs::random_all(&signature.inputs, 1).map_err(monopour::Error::from);
@@ -170,8 +177,6 @@ fn print_report(args: &CompileArgs, compiled: &Compiled) -> Result<(), Failure> 
     for dump in &compiled.report.dumps {
         if args.emit.as_ref() == Some(&dump.phase) {
             crate::stdout::print(&dump.text)?;
-        } else {
-            eprintln!("// after {} for {}\n{}", dump.phase, dump.target, dump.text);
         }
     }
     for (text, times) in counted(compiled.report.remarks.0.iter().map(ToString::to_string)) {
