@@ -176,6 +176,29 @@ fn products_of_many_unknown_sizes_are_transposed() {
     check(&proto, &[from_f32(&[2, 3, 2], &t), from_f32(&[2, 3, 2, 2], &g)], &[2, 2, 3, 2, 3], &expected);
 }
 
+/// To the far end, which needs no remainder, and beyond it, of sizes that are known when a model is compiled and not.
+#[test]
+fn reflections_reach_the_far_end_and_beyond() {
+    let (rows, columns) = (2_i64, 4_i64);
+    let x: Vec<f32> = (0..rows * columns).map(|v| v as f32 + 1.0).collect();
+    let period = 2 * (columns - 1);
+    for (before, after) in [(3, 3), (0, 2), (1, 0), (5, 7)] {
+        for sizes in [["2", "4"], ["n", "m"]] {
+            let pad = with_text(node("Pad(x, pads) -> y", &[]), "mode", "reflect");
+            let pads = vec![ints("pads", &[0, before, 0, after])];
+            let proto = model(vec![input("x", DataType::F32, &sizes)], vec![pad], pads, "y");
+            let width = before + columns + after;
+            let place = |at: i64| {
+                let step = (at - before).rem_euclid(period);
+                step.min(period - step)
+            };
+            let expected: Vec<f64> =
+                (0..rows * width).map(|at| f64::from(x[(at / width * columns + place(at % width)) as usize])).collect();
+            check(&proto, &[from_f32(&[2, 4], &x)], &[2, width as usize], &expected);
+        }
+    }
+}
+
 #[test]
 fn a_transposed_convolution_spreads_its_image() {
     let nodes = vec![node("ConvTranspose(x, w) -> y", &[("strides", &[2]), ("pads", &[1, 0])])];

@@ -124,15 +124,41 @@ fn mirrored<'c>(b: &mut Builder<'c>, x: &Operand<'c>, before: &[Dim], after: &[D
         "wrap" => Mode::Wrap,
         other => return Err(format!("mode '{other}' is not supported").into()),
     };
+    let once: Vec<bool> = (0..x.rank()).map(|d| is_met_once(&x.shape[d], [&before[d], &after[d]])).collect();
     let result = indexed(b, x, shape, |b, at| {
         let mut place = vec![];
-        for ((at, low), size) in at.iter().zip(&low).zip(&sizes) {
-            let at = b.binary(ops::arith::SUBI, *at, *low)?;
-            place.push(mode.place(b, at, *size)?);
+        for (d, at) in at.iter().enumerate() {
+            if before[d].is(0) && after[d].is(0) {
+                place.push(*at);
+                continue;
+            }
+            let at = b.binary(ops::arith::SUBI, *at, low[d])?;
+            let reflects_once = matches!(mode, Mode::Reflect) && once[d];
+            place.push(if reflects_once { reflected_once(b, at, sizes[d])? } else { mode.place(b, at, sizes[d])? });
         }
         Ok((source, place))
     })?;
     Ok(vec![result])
+}
+
+/// Whether what is added on either side is less than the size: no element is reflected twice.
+fn is_met_once(size: &Dim, added: [&Dim; 2]) -> bool {
+    let number = |dim: &Dim| dim.as_constant();
+    number(size).is_some_and(|size| added.into_iter().all(|n| number(n).is_some_and(|n| (0..size).contains(&n))))
+}
+
+/// The index of an element that is reflected at most once, without a remainder: `last - |last - |at||`.
+fn reflected_once<'c>(b: &mut Builder<'c>, at: Value<'c>, size: Value<'c>) -> Result<Value<'c>, Failure> {
+    let (zero, one) = (b.int(at.ty(), 0), b.int(at.ty(), 1));
+    let last = b.binary(ops::arith::SUBI, size, one)?;
+    let magnitude = |b: &mut Builder<'c>, x: Value<'c>| {
+        let minus = b.binary(ops::arith::SUBI, zero, x)?;
+        b.binary(ops::arith::MAXSI, x, minus)
+    };
+    let at = magnitude(b, at)?;
+    let behind = b.binary(ops::arith::SUBI, last, at)?;
+    let behind = magnitude(b, behind)?;
+    b.binary(ops::arith::SUBI, last, behind)
 }
 
 #[derive(Clone, Copy)]
