@@ -17,8 +17,8 @@
 //! Requires: what [`crate::import`] ensures. Ensures: the same, with fewer ops.
 //! Limits: ops of the entry's own block; values of known sizes that take no more bytes than the constants they are computed of and that
 //! nothing else reads (a dequantised weight takes more: it stays in its few bits); values that an op with other operands reads: a
-//! model without inputs is left as it is; no ops that fail on some operands (integer divisions, elements by computed places). What only moves elements of one tensor stays too: it is a part of
-//! what reads it. Parts that are put together, as the gates of a recurrent layer in another order, would be copied in each run.
+//! model without inputs is left as it is; no ops that fail on some operands (integer divisions, elements by computed places). What
+//! only moves elements of one tensor stays too: it is a part of what reads it. Parts that are put together, as the gates of a recurrent layer in another order, would be copied in each run.
 
 use crate::WeightTable;
 use crate::linalg;

@@ -41,6 +41,7 @@ pub(super) struct Decided<'c> {
     pub(super) plain_results: HashSet<Value<'c>>,
     /// Operands of convolutions that read a copy of a plain image.
     pub(super) copied_uses: Vec<(Op<'c>, usize, Layout)>,
+    /// Whether the target is a CPU, whose code sums in lanes where channels are few.
     pub(super) on_cpu: bool,
 }
 

@@ -68,6 +68,9 @@ fn conv_transpose<'c>(b: &mut Builder<'c>, cx: &NodeContext<'_, 'c>) -> Results<
     if groups < 1 || size.iter().any(|k| *k < 1) {
         return Err(format!("{groups} groups of windows of {size:?}").into());
     }
+    if w.shape[0].exact_quotient(&Dim::constant(groups)).is_none() {
+        return Err("its channels are not a multiple of its groups".into());
+    }
     let (strides, dilations) = (at_least(cx, "strides", rank, 1)?, at_least(cx, "dilations", rank, 1)?);
     let extra = at_least(cx, "output_padding", rank, 0)?;
     let pads = transposed_pads(cx, &x.shape[2..], &size, (&strides, &dilations, &extra))?;
