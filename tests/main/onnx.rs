@@ -200,7 +200,7 @@ fn reflections_reach_the_far_end_and_beyond() {
 }
 
 #[test]
-fn a_transposed_convolution_spreads_its_image() {
+fn a_transposed_convolution_of_a_line_of_any_length() {
     let nodes = vec![node("ConvTranspose(x, w) -> y", &[("strides", &[2]), ("pads", &[1, 0])])];
     let constants = vec![floats("w", &[1, 1, 3], &[1.0, 2.0, 3.0])];
     let proto = model(vec![input("x", DataType::F32, &["1", "1", "n"])], nodes, constants, "y");

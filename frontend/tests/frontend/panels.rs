@@ -196,6 +196,8 @@ fn columns_that_no_register_divides_are_whole_panels_and_a_rest() {
         };
         let expected: Vec<usize> = (0..65 * 64).map(|i| at(i / 64, i / 32 % 2, i % 32)).collect();
         assert_eq!(elements(&text), expected);
+        let fewest = Product { rows: "16", columns: 16 * 32 + 17, ..PRODUCT };
+        assert_eq!(fewest.laid_out("%w", "x86-64-v4").matches("tensor.insert_slice").count(), 2);
         // Few rows and few columns stay together.
         for other in [Product { rows: "8", ..product }, Product { columns: 15 * 32 + 17, rows: "16", ..PRODUCT }] {
             assert!(!other.laid_out("%w", "x86-64-v4").contains("tensor.insert_slice"));
