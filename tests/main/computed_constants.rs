@@ -8,6 +8,17 @@ use monopour_testkit::approx::{Tolerance, compare};
 
 const NOTHING: [&str; 2] = [""; 2];
 
+/// Of the rows and the weights.
+const PRODUCT: &str = r#"  %pe = tensor.empty() : tensor<8x32xf32>
+  %p = linalg.fill ins(%zero : f32) outs(%pe : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %weights : tensor<8x64xf32>, tensor<32x64xf32>) outs(%p : tensor<8x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<8x32xf32>
+  return %r : tensor<8x32xf32>"#;
+
 /// A product of 8 rows and weights that are divided by the sums of their rows; `stored` and `widen` say how the weights are stored, `more` what is
 /// returned too.
 fn normalised((stored, widen): (&str, &str), more: [&str; 2]) -> String {
@@ -124,15 +135,7 @@ func.func @main(%x: tensor<8x64xf32>) -> tensor<8x32xf32> {{
     %m = arith.mulf %f, %scale : f32
     linalg.yield %m : f32
   }} -> tensor<32x64xf32>
-  %pe = tensor.empty() : tensor<8x32xf32>
-  %p = linalg.fill ins(%zero : f32) outs(%pe : tensor<8x32xf32>) -> tensor<8x32xf32>
-  %r = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}} ins(%x, %weights : tensor<8x64xf32>, tensor<32x64xf32>) outs(%p : tensor<8x32xf32>) {{
-  ^bb0(%a: f32, %b: f32, %o: f32):
-    %m = arith.mulf %a, %b : f32
-    %s = arith.addf %o, %m : f32
-    linalg.yield %s : f32
-  }} -> tensor<8x32xf32>
-  return %r : tensor<8x32xf32>
+{PRODUCT}
 }}"#,
         f32_weights()
     );
@@ -152,18 +155,10 @@ fn parts_of_weights_are_put_together_when_they_are_compiled() {
         r#"func.func @main(%x: tensor<8x64xf32>) -> tensor<8x32xf32> {{
   %zero = arith.constant 0.0 : f32
   %stored = arith.constant {} : tensor<32x64xf32>
-  %a = tensor.extract_slice %stored[0, 0] [16, 64] [1, 1] : tensor<32x64xf32> to tensor<16x64xf32>
-  %b = tensor.extract_slice %stored[16, 0] [16, 64] [1, 1] : tensor<32x64xf32> to tensor<16x64xf32>
-  %weights = tensor.concat dim(0) %b, %a : (tensor<16x64xf32>, tensor<16x64xf32>) -> tensor<32x64xf32>
-  %pe = tensor.empty() : tensor<8x32xf32>
-  %p = linalg.fill ins(%zero : f32) outs(%pe : tensor<8x32xf32>) -> tensor<8x32xf32>
-  %r = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}} ins(%x, %weights : tensor<8x64xf32>, tensor<32x64xf32>) outs(%p : tensor<8x32xf32>) {{
-  ^bb0(%c: f32, %d: f32, %o: f32):
-    %m = arith.mulf %c, %d : f32
-    %s = arith.addf %o, %m : f32
-    linalg.yield %s : f32
-  }} -> tensor<8x32xf32>
-  return %r : tensor<8x32xf32>
+  %first = tensor.extract_slice %stored[0, 0] [16, 64] [1, 1] : tensor<32x64xf32> to tensor<16x64xf32>
+  %second = tensor.extract_slice %stored[16, 0] [16, 64] [1, 1] : tensor<32x64xf32> to tensor<16x64xf32>
+  %weights = tensor.concat dim(0) %second, %first : (tensor<16x64xf32>, tensor<16x64xf32>) -> tensor<32x64xf32>
+{PRODUCT}
 }}"#,
         f32_weights()
     );
